@@ -1,0 +1,67 @@
+# The library is every source under purine/ but the command's; which files exist is all there is to say.
+function(purine_set_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-restrict)  # GCC 12 sees overlaps in std::string that are none (its bug 105651)
+  endif()
+  if(PURINE_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
+
+if(PURINE_SANITIZE)
+  add_compile_options(-fsanitize=${PURINE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${PURINE_SANITIZE})
+endif()
+
+# generate_registration(OUTPUT folder-namespace argument-type header GLOB…): a source file with one function
+# that calls register_<stem>(argument) of every file that matches, so that no list is kept by hand.
+function(generate_registration output function_name namespace argument header pattern)
+  file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/${pattern})
+  set(declarations "")
+  set(calls "")
+  foreach(source IN LISTS sources)
+    get_filename_component(stem ${source} NAME_WE)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${source} found REGEX "^void register_${stem}\\(")
+    if(found)
+      string(APPEND declarations "void register_${stem}(${argument}& registry);\n")
+      string(APPEND calls "  register_${stem}(registry);\n")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${output} CONTENT
+"// Made by CMake from the files that exist.
+#include \"${header}\"
+
+namespace ${namespace} {
+${declarations}
+void ${function_name}(${argument}& registry) {
+${calls}}
+}  // namespace ${namespace}
+")
+endfunction()
+
+generate_registration(${PROJECT_BINARY_DIR}/generated/register_operators.cpp register_operators
+                      purine::ops Registry purine/ops/registry.h "purine/ops/*.cpp")
+generate_registration(${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp register_cpu_kernels
+                      purine::cpu KernelRegistry purine/program/kernel.h "purine/backend/cpu/*.cpp")
+
+file(GLOB_RECURSE PURINE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/purine/*.cpp)
+list(FILTER PURINE_SOURCES EXCLUDE REGEX "/purine/cli/main\\.cpp$")
+add_library(purine STATIC ${PURINE_SOURCES}
+  ${PROJECT_BINARY_DIR}/generated/register_operators.cpp
+  ${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp)
+add_library(purine::purine ALIAS purine)
+target_include_directories(purine PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_compile_features(purine PUBLIC cxx_std_20)
+target_link_libraries(purine
+  PUBLIC Threads::Threads fmt::fmt
+  PRIVATE spdlog::spdlog nlohmann_json::nlohmann_json purine::dnnl ZLIB::ZLIB JPEG::JPEG PNG::PNG OpenMP::OpenMP_CXX)
+purine_set_options(purine)
+
+if(EXISTS ${PROJECT_SOURCE_DIR}/purine/cli/main.cpp)
+  add_executable(purine_command ${PROJECT_SOURCE_DIR}/purine/cli/main.cpp)
+  set_target_properties(purine_command PROPERTIES OUTPUT_NAME purine RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  target_link_libraries(purine_command PRIVATE purine)
+  purine_set_options(purine_command)
+endif()

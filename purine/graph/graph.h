@@ -1,0 +1,195 @@
+// The bipartite graph of tensors and operators: structure only, no memory, no threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "purine/graph/contract.h"
+#include "purine/graph/tensor.h"
+
+namespace purine {
+
+struct VariableOptions {
+  bool trainable = true;  ///< an optimiser learns it
+  bool decays = true;     ///< weight decay applies to it
+};
+
+/// What the user builds and every transformation maps to another. Building never executes anything. Operators
+/// and tensors are numbered in the order in which they are made, which is a topological order within an
+/// iteration, since inputs exist before their consumers.
+///
+/// Names are paths of scopes; a name that is taken gets a number (`relu`, `relu_2`). Variables and inputs
+/// must have paths of their own: a second one of the same path is an error.
+class Graph {
+ public:
+  Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph();
+
+  /// A tensor that the host supplies for each iteration.
+  Tensor input(std::string_view name, TensorInfo info);
+  /// A variable; `initial` has no inputs and one output of this info. Its random stream is its path.
+  Variable variable(std::string_view name, TensorInfo info, ContractPtr initial,
+                    VariableOptions options = {});
+  /// Names the next value of a variable: same info, and set once.
+  void set_next(Variable variable, Tensor next);
+  /// Adds an operator. The name defaults to the contract's type.
+  Operator add(ContractPtr contract, std::span<const Tensor> inputs, std::string_view name = {});
+  Operator add(ContractPtr contract, std::initializer_list<Tensor> inputs, std::string_view name = {});
+  /// Marks a tensor whose value the host reads in each iteration (a loss, an accuracy): `Step::value`.
+  void watch(Tensor tensor);
+
+  /// While the returned object lives, names are made under `name`: `auto scope = g.scope("conv1");`.
+  class Scope {
+   public:
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope();
+
+   private:
+    friend class Graph;
+    Scope(Graph& graph, std::uint32_t outer) : graph_(graph), outer_(outer) {}
+    Graph& graph_;
+    std::uint32_t outer_;
+  };
+  /// A scope of this name under the current one; a scope that exists is made again with a number, so two
+  /// blocks of one name never mix. A name may hold several parts: `encoder/block_1`.
+  [[nodiscard]] Scope scope(std::string_view name);
+  /// The current scope's path; empty at the root.
+  std::string current_scope() const;
+
+  /// While the returned object lives, vertices are made at this location.
+  class Placement {
+   public:
+    Placement(const Placement&) = delete;
+    Placement& operator=(const Placement&) = delete;
+    ~Placement();
+
+   private:
+    friend class Graph;
+    Placement(Graph& graph, Location outer) : graph_(graph), outer_(outer) {}
+    Graph& graph_;
+    Location outer_;
+  };
+  [[nodiscard]] Placement at(Location location);
+
+  std::uint32_t tensor_count() const;
+  std::uint32_t operator_count() const;
+  Tensor tensor(std::uint32_t index);
+  Operator op(std::uint32_t index);
+  /// In the order in which they were made.
+  std::vector<Variable> variables();
+  std::vector<Tensor> inputs();
+  std::vector<Tensor> watched();
+  /// The variable of a path, or one that is not valid.
+  Variable find_variable(std::string_view path);
+  bool is_variable(Tensor tensor) const;
+  /// The tensor as a variable; it must be one.
+  Variable as_variable(Tensor tensor);
+
+ private:
+  friend class Tensor;
+  friend class Variable;
+  friend class Operator;
+
+  static constexpr std::uint32_t none = 0xffffffffU;
+  struct Name {
+    std::uint32_t scope = 0;
+    std::uint32_t base = 0;    // interned
+    std::uint32_t number = 0;  // 0: no suffix
+  };
+  struct ScopeRecord {
+    std::uint32_t outer = none;
+    Name name;
+  };
+  struct TensorRecord {
+    std::uint32_t producer = none;  // operator, or none
+    std::uint32_t info = 0;         // interned
+    std::uint32_t extra = 0;        // output index; for variables and inputs the index of their record
+    std::uint32_t location = 0;     // interned; the producer's for outputs
+  };
+  struct OperatorRecord {
+    ContractPtr contract;
+    Name name;
+    std::uint32_t location = 0;
+    std::uint32_t first_input = 0;   // into operator_inputs_
+    std::uint32_t first_output = 0;  // outputs are consecutive tensors
+    std::uint16_t input_count = 0;
+    std::uint16_t output_count = 0;
+  };
+  struct VariableRecord {
+    std::uint32_t tensor = 0;
+    std::uint32_t next = none;
+    Name name;
+    ContractPtr initial;
+    VariableOptions options;
+  };
+  struct InputRecord {
+    std::uint32_t tensor = 0;
+    Name name;
+  };
+
+  Name make_name(std::string_view name, std::string_view unique_kind);
+  std::string path_of(const Name& name) const;
+  std::string scope_path(std::uint32_t scope) const;
+  std::uint32_t intern_text(std::string_view text);
+  std::uint32_t intern_info(const TensorInfo& info);
+  std::uint32_t intern_location(Location location);
+  void check_owned(Tensor tensor, std::string_view what) const;
+
+  std::vector<TensorRecord> tensors_;
+  std::vector<OperatorRecord> operators_;
+  std::vector<std::uint32_t> operator_inputs_;
+  std::vector<VariableRecord> variables_;
+  std::vector<InputRecord> inputs_;
+  std::vector<std::uint32_t> watched_;
+  std::unordered_map<std::string, std::uint32_t> variable_by_path_;
+  std::unordered_map<std::string, std::uint32_t> input_by_path_;
+
+  std::vector<ScopeRecord> scopes_;
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string, std::uint32_t> text_index_;
+  std::unordered_map<std::uint64_t, std::uint32_t> next_number_;  // (scope, base) to the next free number
+  std::vector<TensorInfo> infos_;
+  std::unordered_map<std::string, std::uint32_t> info_index_;
+  std::vector<Location> locations_;
+  std::map<Location, std::uint32_t> location_index_;
+  std::uint32_t current_scope_ = 0;
+  std::uint32_t current_location_ = 0;
+};
+
+/// Consumers of every tensor, in operator order: made once by those who walk a graph forward.
+class Consumers {
+ public:
+  explicit Consumers(Graph& graph);
+  /// Operators that read a tensor, ascending; one that reads it twice is listed once.
+  std::span<const std::uint32_t> of(std::uint32_t tensor) const {
+    return {operators_.data() + offsets_[tensor], offsets_[tensor + 1] - offsets_[tensor]};
+  }
+
+ private:
+  std::vector<std::uint32_t> offsets_;
+  std::vector<std::uint32_t> operators_;
+};
+
+/// Checks that the graph is bipartite with a single producer a tensor, acyclic within an iteration, and that
+/// all shapes, dtypes, locations and next values fit. Throws Error with the path of the first vertex that
+/// does not.
+void verify(Graph& graph);
+/// Stable text, a line a vertex, fit for golden files.
+std::string dump(Graph& graph);
+/// Graphviz's language: operators as boxes, tensors as ellipses, scopes as clusters, colours by location.
+std::string dot(Graph& graph);
+/// JSON for tools: {"tensors": […], "operators": […], "variables": […], "inputs": […], "watched": […]}.
+std::string json(Graph& graph);
+
+}  // namespace purine
