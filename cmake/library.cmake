@@ -34,7 +34,7 @@ function(generate_registration output function_name namespace argument header pa
 
 namespace ${namespace} {
 ${declarations}
-void ${function_name}(${argument}& registry) {
+void ${function_name}([[maybe_unused]] ${argument}& registry) {
 ${calls}}
 }  // namespace ${namespace}
 ")

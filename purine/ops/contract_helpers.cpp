@@ -1,0 +1,49 @@
+#include "purine/ops/contract_helpers.h"
+
+#include "purine/core/error.h"
+
+namespace purine::ops {
+
+void check_input_count(std::string_view type, std::span<const TensorInfo> inputs, int count) {
+  if (inputs.size() != static_cast<std::size_t>(count)) {
+    throw Error(type, "takes " + std::to_string(count) + " inputs, got " + std::to_string(inputs.size()));
+  }
+}
+
+void check_floating(std::string_view type, const TensorInfo& input, std::string_view what) {
+  if (!is_floating(input.dtype)) {
+    throw Error(type, std::string(what) + " is " + input.text() + ", a floating tensor is needed",
+                "convert it: ops::cast(x, DType::f32)");
+  }
+}
+
+void check_same(std::string_view type, const TensorInfo& left, std::string_view left_name,
+                const TensorInfo& right, std::string_view right_name) {
+  if (!(left == right)) {
+    throw Error(type, std::string(left_name) + " is " + left.text() + ", " + std::string(right_name) +
+                          " is " + right.text() + "; they must be the same");
+  }
+}
+
+std::vector<SplitRule> split_every_dimension(const TensorInfo& info, int inputs, int outputs) {
+  std::vector<SplitRule> rules;
+  for (int dimension = 0; dimension < info.shape.rank(); ++dimension) {
+    rules.push_back({std::vector<int>(static_cast<std::size_t>(inputs), dimension),
+                     std::vector<int>(static_cast<std::size_t>(outputs), dimension), info.shape[dimension],
+                     false});
+  }
+  return rules;
+}
+
+Cost elementwise_cost(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs,
+                      double operations_per_element) {
+  Cost cost;
+  for (const TensorInfo& input : inputs) cost.bytes += static_cast<double>(input.bytes());
+  for (const TensorInfo& output : outputs) {
+    cost.bytes += static_cast<double>(output.bytes());
+    cost.operations += operations_per_element * static_cast<double>(output.shape.elements());
+  }
+  return cost;
+}
+
+}  // namespace purine::ops
