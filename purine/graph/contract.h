@@ -120,6 +120,11 @@ class Contract : public std::enable_shared_from_this<Contract> {
   virtual LayoutRule layouts() const = 0;
   /// True for operators that must run though nobody reads their outputs, and in every iteration.
   virtual bool has_side_effect() const { return false; }
+  /// True for an operator without inputs that brings samples into the graph (a data source): the leading
+  /// dimension of each of its outputs counts the samples of a batch.
+  virtual bool brings_samples() const { return false; }
+  /// True for Copy alone: its inputs may be at other locations than the operator and its outputs.
+  virtual bool crosses_locations() const { return false; }
 
  protected:
   ContractPtr self() const { return shared_from_this(); }

@@ -1,6 +1,8 @@
 #include "purine/graph/graph.h"
 
 #include <charconv>
+#include <functional>
+#include <utility>
 
 #include "purine/core/error.h"
 
@@ -8,11 +10,12 @@ namespace purine {
 namespace {
 
 /// `relu_12` is base `relu` and number 12; `relu`, `relu_` and `relu_012` are bases with number 0. Numbers
-/// below 2 are never made by us, so `conv_1` stays a base of its own.
+/// below 2 are never made by us, so `conv_1` stays a base of its own. A name has one reading.
 std::pair<std::string_view, std::uint32_t> split_number(std::string_view name) {
   const auto underscore = name.rfind('_');
-  if (underscore == std::string_view::npos || underscore == 0 || underscore + 1 == name.size())
+  if (underscore == std::string_view::npos || underscore == 0 || underscore + 1 == name.size()) {
     return {name, 0};
+  }
   std::uint32_t number = 0;
   const char* first = name.data() + underscore + 1;
   const char* last = name.data() + name.size();
@@ -21,20 +24,55 @@ std::pair<std::string_view, std::uint32_t> split_number(std::string_view name) {
   return {name.substr(0, underscore), number};
 }
 
-void check_name(std::string_view name) {
-  if (name.empty()) throw Error("graph", "a name is empty");
-  for (const char c : name) {
+/// Numbers begin with 0, which is none written, then 2.
+std::uint32_t number_after(std::uint32_t number) {
+  return number == 0 ? 2 : number + 1;
+}
+
+void check_part(std::string_view part, std::string_view name) {
+  if (part.empty()) {
+    throw Error("graph",
+                name.empty() ? "a name is empty" : "the name '" + std::string(name) + "' has an empty part");
+  }
+  for (const char c : part) {
     const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                       c == '_' || c == '-' || c == '.';
     if (!good) {
-      throw Error(
-          "graph", "the name '" + std::string(name) + "' holds the character '" + std::string(1, c) + "'",
-          "names are made of letters, digits, '_', '-' and '.'; a scope separates its parts with '/'");
+      throw Error("graph",
+                  "the name '" + std::string(name) + "' holds the character '" + std::string(1, c) + "'",
+                  "names are made of letters, digits, '_', '-' and '.'; '/' separates the scopes of a path");
     }
   }
 }
 
+/// Checks a name or path of names, all of it before anything is made.
+void check_name(std::string_view name) {
+  std::string_view rest = name;
+  for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+    check_part(rest.substr(0, slash), name);
+    rest.remove_prefix(slash + 1);
+  }
+  check_part(rest, name);
+}
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value;
+  hash *= 0x9e3779b97f4a7c15ULL;
+  return hash ^ (hash >> 32);
+}
+
 }  // namespace
+
+std::size_t Graph::NameHash::operator()(const Name& name) const {
+  return mix(mix(name.scope, name.base), name.number);
+}
+
+std::size_t Graph::InfoHash::operator()(const TensorInfo& info) const {
+  std::uint64_t hash =
+      mix(static_cast<std::uint64_t>(info.dtype), static_cast<std::uint64_t>(info.shape.rank()));
+  for (const std::int64_t extent : info.shape) hash = mix(hash, static_cast<std::uint64_t>(extent));
+  return hash;
+}
 
 Graph::Graph() {
   scopes_.push_back({});
@@ -44,15 +82,16 @@ Graph::Graph() {
 Graph::~Graph() = default;
 
 std::uint32_t Graph::intern_text(std::string_view text) {
-  const auto [entry, inserted] =
-      text_index_.try_emplace(std::string(text), static_cast<std::uint32_t>(texts_.size()));
-  if (inserted) texts_.emplace_back(text);
-  return entry->second;
+  const auto found = text_index_.find(text);
+  if (found != text_index_.end()) return found->second;
+  const auto index = static_cast<std::uint32_t>(texts_.size());
+  texts_.emplace_back(text);
+  text_index_.emplace(texts_.back(), index);
+  return index;
 }
 
 std::uint32_t Graph::intern_info(const TensorInfo& info) {
-  const auto [entry, inserted] =
-      info_index_.try_emplace(info.text(), static_cast<std::uint32_t>(infos_.size()));
+  const auto [entry, inserted] = info_index_.try_emplace(info, static_cast<std::uint32_t>(infos_.size()));
   if (inserted) infos_.push_back(info);
   return entry->second;
 }
@@ -64,32 +103,56 @@ std::uint32_t Graph::intern_location(Location location) {
   return entry->second;
 }
 
+std::uint32_t Graph::enter_scope(std::uint32_t outer, std::string_view name) {
+  const auto [base_text, number] = split_number(name);
+  const Name wanted{outer, intern_text(base_text), number};
+  const auto found = scope_index_.find(wanted);
+  if (found != scope_index_.end()) return found->second;
+  try_take(wanted);  // an operator may have the name already; it and the scope don't mind each other
+  scopes_.push_back(wanted);
+  const auto scope = static_cast<std::uint32_t>(scopes_.size() - 1);
+  scope_index_.emplace(wanted, scope);
+  return scope;
+}
+
 Graph::Name Graph::make_name(std::string_view name, std::string_view unique_kind) {
   check_name(name);
-  const auto [base_text, wanted] = split_number(name);
-  const std::uint32_t base = intern_text(base_text);
-  // A number at or above the next free one is free: numbers are given in rising order.
-  std::uint32_t& next = next_number_[std::uint64_t{current_scope_} << 32 | base];
-  Name made{current_scope_, base, 0};
-  if (wanted >= next) {
-    made.number = wanted;
-  } else {
-    made.number = next < 2 ? 2 : next;
-    if (!unique_kind.empty()) {
-      made.number = wanted;
-      throw Error("graph",
-                  "a vertex named " + path_of(made) + " exists already; " + std::string(unique_kind) +
-                      " need names of their own",
-                  "build the block in a scope of its own: auto scope = graph.scope(\"block_2\")");
-    }
+  std::uint32_t scope = current_scope_;
+  for (auto slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/')) {
+    scope = enter_scope(scope, name.substr(0, slash));
+    name.remove_prefix(slash + 1);
   }
-  next = made.number + 1;
+  return take_name(scope, name, unique_kind);
+}
+
+bool Graph::try_take(const Name& name) {
+  std::uint32_t& next = next_number_[std::uint64_t{name.scope} << 32 | name.base];
+  if (name.number > next) return taken_out_of_order_.insert(name).second;
+  if (name.number < next || taken_out_of_order_.contains(name)) return false;
+  next = number_after(next);
+  return true;
+}
+
+Graph::Name Graph::take_name(std::uint32_t scope, std::string_view name, std::string_view unique_kind) {
+  const auto [base_text, number] = split_number(name);
+  Name made{scope, intern_text(base_text), number};
+  if (try_take(made)) return made;
+  if (!unique_kind.empty()) {
+    throw Error("graph",
+                "a vertex named " + path_of(made) + " exists already; " + std::string(unique_kind) +
+                    " need names of their own",
+                "build the block in a scope of its own: auto scope = graph.scope(\"block_2\")");
+  }
+  std::uint32_t& next = next_number_[std::uint64_t{scope} << 32 | made.base];
+  for (made.number = next; taken_out_of_order_.erase(made) > 0; made.number = number_after(made.number)) {
+  }
+  next = number_after(made.number);
   return made;
 }
 
 std::string Graph::scope_path(std::uint32_t scope) const {
   if (scope == 0) return {};
-  return path_of(scopes_[scope].name);
+  return path_of(scopes_[scope]);
 }
 
 std::string Graph::path_of(const Name& name) const {
@@ -100,10 +163,18 @@ std::string Graph::path_of(const Name& name) const {
   return path;
 }
 
-void Graph::check_owned(Tensor tensor, std::string_view what) const {
-  if (!tensor.valid()) throw Error(what, "a tensor handle is empty", "use a tensor that the graph returned");
+std::string Graph::path_below_scope(std::string_view name) const {
+  std::string path = scope_path(current_scope_);
+  if (!path.empty()) path += '/';
+  return path += name;
+}
+
+void Graph::check_owned(Tensor tensor, std::string_view component) const {
+  if (!tensor.valid()) {
+    throw Error(component, "a tensor handle is empty", "use a tensor that the graph returned");
+  }
   if (&tensor.graph() != this) {
-    throw Error(what, "tensor " + tensor.path() + " belongs to another graph");
+    throw Error(component, "tensor " + tensor.path() + " belongs to another graph");
   }
 }
 
@@ -120,14 +191,17 @@ Tensor Graph::input(std::string_view name, TensorInfo info) {
 Variable Graph::variable(std::string_view name, TensorInfo info, ContractPtr initial,
                          VariableOptions options) {
   PURINE_CHECK(initial != nullptr);
-  const Name made = make_name(name, "variables");
-  const std::vector<TensorInfo> inferred = initial->infer({});
-  if (inferred.size() != 1 || !(inferred[0] == info)) {
-    throw Error("variable", "the initial value from " + std::string(initial->type()) + " is " +
-                                (inferred.empty() ? "nothing" : inferred[0].text()) + ", the variable is " +
-                                info.text())
-        .at(path_of(made));
+  try {
+    const std::vector<TensorInfo> inferred = initial->infer({});
+    if (inferred.size() != 1 || !(inferred[0] == info)) {
+      throw Error("variable", "the initial value from " + std::string(initial->type()) + " is " +
+                                  (inferred.empty() ? "nothing" : inferred[0].text()) + ", the variable is " +
+                                  info.text());
+    }
+  } catch (const Error& error) {
+    throw error.at(path_below_scope(name));
   }
+  const Name made = make_name(name, "variables");
   const auto index = static_cast<std::uint32_t>(tensors_.size());
   const auto record = static_cast<std::uint32_t>(variables_.size());
   tensors_.push_back({none, intern_info(info), record, current_location_});
@@ -139,6 +213,7 @@ Variable Graph::variable(std::string_view name, TensorInfo info, ContractPtr ini
 void Graph::set_next(Variable variable, Tensor next) {
   check_owned(variable, "variable");
   check_owned(next, "variable");
+  PURINE_CHECK(is_variable(variable));
   VariableRecord& record = variables_[tensors_[variable.index()].extra];
   if (record.next != none) {
     throw Error("variable",
@@ -161,32 +236,29 @@ Operator Graph::add(ContractPtr contract, std::initializer_list<Tensor> inputs, 
 
 Operator Graph::add(ContractPtr contract, std::span<const Tensor> inputs, std::string_view name) {
   PURINE_CHECK(contract != nullptr);
-  const std::string_view type = contract->type();
-  std::vector<TensorInfo> infos;
-  infos.reserve(inputs.size());
-  for (const Tensor tensor : inputs) {
-    check_owned(tensor, type);
-    infos.push_back(tensor.info());
-  }
+  if (name.empty()) name = contract->type();
   std::vector<TensorInfo> outputs;
   try {
+    std::vector<TensorInfo> infos;
+    infos.reserve(inputs.size());
+    for (const Tensor tensor : inputs) {
+      check_owned(tensor, contract->type());
+      infos.push_back(tensor.info());
+    }
     outputs = contract->infer(infos);
   } catch (const Error& error) {
-    std::string path = current_scope();
-    if (!path.empty()) path += '/';
-    path += name.empty() ? type : name;
-    throw error.at(path);
+    throw error.at(path_below_scope(name));
   }
+  PURINE_CHECK(inputs.size() < 0xffff && outputs.size() < 0xffff);
+  const auto index = static_cast<std::uint32_t>(operators_.size());
   OperatorRecord record;
-  record.name = make_name(name.empty() ? type : name, {});
+  record.name = make_name(name, {});
   record.location = current_location_;
   record.first_input = static_cast<std::uint32_t>(operator_inputs_.size());
   record.first_output = static_cast<std::uint32_t>(tensors_.size());
-  PURINE_CHECK(inputs.size() < 0xffff && outputs.size() < 0xffff);
   record.input_count = static_cast<std::uint16_t>(inputs.size());
   record.output_count = static_cast<std::uint16_t>(outputs.size());
   record.contract = std::move(contract);
-  const auto index = static_cast<std::uint32_t>(operators_.size());
   for (const Tensor tensor : inputs) operator_inputs_.push_back(tensor.index());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     tensors_.push_back({index, intern_info(outputs[i]), static_cast<std::uint32_t>(i), current_location_});
@@ -204,15 +276,11 @@ void Graph::watch(Tensor tensor) {
 }
 
 Graph::Scope Graph::scope(std::string_view name) {
+  const Name made = make_name(name, {});
+  scopes_.push_back(made);
   const std::uint32_t outer = current_scope_;
-  while (true) {
-    const auto slash = name.find('/');
-    const Name made = make_name(name.substr(0, slash), {});
-    scopes_.push_back({current_scope_, made});
-    current_scope_ = static_cast<std::uint32_t>(scopes_.size() - 1);
-    if (slash == std::string_view::npos) break;
-    name.remove_prefix(slash + 1);
-  }
+  current_scope_ = static_cast<std::uint32_t>(scopes_.size() - 1);
+  scope_index_.emplace(made, current_scope_);
   return {*this, outer};
 }
 
@@ -271,8 +339,14 @@ std::vector<Tensor> Graph::watched() {
 }
 
 Variable Graph::find_variable(std::string_view path) {
-  const auto found = variable_by_path_.find(std::string(path));
+  const auto found = variable_by_path_.find(path);
   if (found == variable_by_path_.end()) return {};
+  return {this, found->second};
+}
+
+Tensor Graph::find_input(std::string_view path) {
+  const auto found = input_by_path_.find(path);
+  if (found == input_by_path_.end()) return {};
   return {this, found->second};
 }
 

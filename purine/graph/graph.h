@@ -3,13 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "purine/graph/contract.h"
@@ -27,7 +28,9 @@ struct VariableOptions {
 /// iteration, since inputs exist before their consumers.
 ///
 /// Names are paths of scopes; a name that is taken gets a number (`relu`, `relu_2`). Variables and inputs
-/// must have paths of their own: a second one of the same path is an error.
+/// must have paths of their own: a second one of the same path is an error. A name may be a path itself,
+/// below the current scope (`conv1/weight/momentum`): its scopes are entered as they are, and made where they
+/// don't exist.
 class Graph {
  public:
   Graph();
@@ -62,7 +65,8 @@ class Graph {
     std::uint32_t outer_;
   };
   /// A scope of this name under the current one; a scope that exists is made again with a number, so two
-  /// blocks of one name never mix. A name may hold several parts: `encoder/block_1`.
+  /// blocks of one name never mix. A name may be a path, `encoder/block_1`: its outer scopes are entered as
+  /// they are.
   [[nodiscard]] Scope scope(std::string_view name);
   /// The current scope's path; empty at the root.
   std::string current_scope() const;
@@ -92,6 +96,8 @@ class Graph {
   std::vector<Tensor> watched();
   /// The variable of a path, or one that is not valid.
   Variable find_variable(std::string_view path);
+  /// The input of a path, or a tensor that is not valid.
+  Tensor find_input(std::string_view path);
   bool is_variable(Tensor tensor) const;
   /// The tensor as a variable; it must be one.
   Variable as_variable(Tensor tensor);
@@ -100,16 +106,24 @@ class Graph {
   friend class Tensor;
   friend class Variable;
   friend class Operator;
+  friend struct GraphRecords;
 
   static constexpr std::uint32_t none = 0xffffffffU;
   struct Name {
     std::uint32_t scope = 0;
     std::uint32_t base = 0;    // interned
     std::uint32_t number = 0;  // 0: no suffix
+    bool operator==(const Name& other) const = default;
   };
-  struct ScopeRecord {
-    std::uint32_t outer = none;
-    Name name;
+  struct NameHash {
+    std::size_t operator()(const Name& name) const;
+  };
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  struct InfoHash {
+    std::size_t operator()(const TensorInfo& info) const;
   };
   struct TensorRecord {
     std::uint32_t producer = none;  // operator, or none
@@ -138,13 +152,19 @@ class Graph {
     Name name;
   };
 
+  // Takes a name below the current scope: with a number if it is taken, or, if `unique_kind` says what needs
+  // a name of its own, with an error.
   Name make_name(std::string_view name, std::string_view unique_kind);
+  bool try_take(const Name& name);
+  Name take_name(std::uint32_t scope, std::string_view name, std::string_view unique_kind);
+  std::uint32_t enter_scope(std::uint32_t outer, std::string_view name);
+  std::string path_below_scope(std::string_view name) const;
   std::string path_of(const Name& name) const;
   std::string scope_path(std::uint32_t scope) const;
   std::uint32_t intern_text(std::string_view text);
   std::uint32_t intern_info(const TensorInfo& info);
   std::uint32_t intern_location(Location location);
-  void check_owned(Tensor tensor, std::string_view what) const;
+  void check_owned(Tensor tensor, std::string_view component) const;
 
   std::vector<TensorRecord> tensors_;
   std::vector<OperatorRecord> operators_;
@@ -152,15 +172,18 @@ class Graph {
   std::vector<VariableRecord> variables_;
   std::vector<InputRecord> inputs_;
   std::vector<std::uint32_t> watched_;
-  std::unordered_map<std::string, std::uint32_t> variable_by_path_;
-  std::unordered_map<std::string, std::uint32_t> input_by_path_;
+  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> variable_by_path_;
+  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> input_by_path_;
 
-  std::vector<ScopeRecord> scopes_;
-  std::vector<std::string> texts_;
-  std::unordered_map<std::string, std::uint32_t> text_index_;
-  std::unordered_map<std::uint64_t, std::uint32_t> next_number_;  // (scope, base) to the next free number
+  std::vector<Name> scopes_;  // 0 is the root, which has no name
+  std::unordered_map<Name, std::uint32_t, NameHash> scope_index_;
+  std::deque<std::string> texts_;
+  std::unordered_map<std::string_view, std::uint32_t> text_index_;  // views into texts_
+  // Which numbers of a (scope, base) are taken: all below the next one, and those taken out of order.
+  std::unordered_map<std::uint64_t, std::uint32_t> next_number_;
+  std::unordered_set<Name, NameHash> taken_out_of_order_;
   std::vector<TensorInfo> infos_;
-  std::unordered_map<std::string, std::uint32_t> info_index_;
+  std::unordered_map<TensorInfo, std::uint32_t, InfoHash> info_index_;
   std::vector<Location> locations_;
   std::map<Location, std::uint32_t> location_index_;
   std::uint32_t current_scope_ = 0;
