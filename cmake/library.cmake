@@ -45,6 +45,22 @@ generate_registration(${PROJECT_BINARY_DIR}/generated/register_operators.cpp reg
 generate_registration(${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp register_cpu_kernels
                       purine::cpu KernelRegistry purine/program/kernel.h "purine/backend/cpu/*.cpp")
 
+# purine/purine.h, the whole interface: the headers of the folders that a user's program works with. Those that only the
+# library's own sources share are named *_helpers.h.
+set(public_headers "")
+foreach(folder core graph ops gradient nn models optim parallel data io trace session train)
+  file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/purine/${folder}/*.h)
+  list(FILTER headers EXCLUDE REGEX "_helpers\\.h$")
+  list(APPEND public_headers ${headers})
+endforeach()
+list(TRANSFORM public_headers REPLACE "(.+)" "#include \"\\1\"\n")
+list(JOIN public_headers "" public_headers)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/purine/purine.h CONTENT
+"// The whole interface of Purine. Made by CMake from the headers that exist.
+#pragma once
+
+${public_headers}")
+
 file(GLOB_RECURSE PURINE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/purine/*.cpp)
 list(FILTER PURINE_SOURCES EXCLUDE REGEX "/purine/cli/main\\.cpp$")
 add_library(purine STATIC ${PURINE_SOURCES}
@@ -52,11 +68,12 @@ add_library(purine STATIC ${PURINE_SOURCES}
   ${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp)
 add_library(purine::purine ALIAS purine)
 target_include_directories(purine PUBLIC
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include>)
 target_compile_features(purine PUBLIC cxx_std_20)
 target_link_libraries(purine
   PUBLIC Threads::Threads fmt::fmt
-  PRIVATE spdlog::spdlog nlohmann_json::nlohmann_json purine::dnnl ZLIB::ZLIB JPEG::JPEG PNG::PNG OpenMP::OpenMP_CXX)
+  PRIVATE spdlog::spdlog OneDNN::OneDNN hwy::hwy hwloc::hwloc tomlplusplus::tomlplusplus ZLIB::ZLIB JPEG::JPEG PNG::PNG
+    OpenMP::OpenMP_CXX $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:CLI11::CLI11>)
 purine_set_options(purine)
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/purine/cli/main.cpp)
