@@ -1,0 +1,21 @@
+# cmake -D build=… -D configuration=… -D version=… -D generator=… -D compiler=… -D work=… -P install_and_use.cmake
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}: ${result}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${work})
+run(${CMAKE_COMMAND} --install ${build} --config ${configuration} --prefix ${work}/first)
+file(RENAME ${work}/first ${work}/prefix)  # a package that was moved still finds itself
+run(${CMAKE_COMMAND} -G ${generator} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/build
+  -D CMAKE_BUILD_TYPE=${configuration} -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${work}/prefix
+  -D expected_version=${version})
+run(${CMAKE_COMMAND} --build ${work}/build)
+run(${work}/build/consumer)
+if(NOT output STREQUAL "relu([-1, 2]) = [0, 2]\n")
+  message(FATAL_ERROR "the program printed: ${output}")
+endif()
