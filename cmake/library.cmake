@@ -10,7 +10,7 @@ function(purine_set_options target)
 endfunction()
 
 if(PURINE_SANITIZE)
-  add_compile_options(-fsanitize=${PURINE_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=${PURINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${PURINE_SANITIZE})
 endif()
 
