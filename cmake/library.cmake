@@ -67,6 +67,8 @@ add_library(purine STATIC ${PURINE_SOURCES}
   ${PROJECT_BINARY_DIR}/generated/register_operators.cpp
   ${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp)
 add_library(purine::purine ALIAS purine)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/purine/core/version.cpp PROPERTIES
+  COMPILE_DEFINITIONS PURINE_VERSION="${PROJECT_VERSION}")
 target_include_directories(purine PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include>)
 target_compile_features(purine PUBLIC cxx_std_20)

@@ -9,8 +9,10 @@
 
 namespace purine::test {
 
-/// Makes or replaces a file.
+/// Makes or replaces a file. The older one is removed first: some file systems put a file that is cut to
+/// nothing and written again on the disk at once.
 inline void write_plain_file(const std::filesystem::path& path, std::string_view content) {
+  std::filesystem::remove(path);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
   file.close();
