@@ -95,8 +95,9 @@ class MarkedGraph {
   std::span<const Edge> edges(std::uint32_t position) const {
     return {edges_.data() + edge_begins_[position], edge_begins_[position + 1] - edge_begins_[position]};
   }
-  /// How many edges enter a position.
-  std::uint32_t entering(std::uint32_t position) const { return entering_[position]; }
+  /// How many tokens one firing of a position takes: one an entering edge, and one from the admission of the
+  /// iteration if it is a source.
+  std::uint32_t needs(std::uint32_t position) const { return needs_[position]; }
   /// Positions that no edge without tokens enters, ascending: what the admission of an iteration starts.
   std::span<const std::uint32_t> sources() const { return sources_; }
   /// The events that a position's queue waits for before it is issued.
@@ -115,7 +116,7 @@ class MarkedGraph {
   std::vector<float> starts_;               // by position
   std::vector<std::uint32_t> edge_begins_;  // by position, and the end
   std::vector<Edge> edges_;
-  std::vector<std::uint32_t> entering_;  // by position
+  std::vector<std::uint32_t> needs_;  // by position
   std::vector<std::uint32_t> sources_;
   std::vector<std::uint32_t> event_begins_;  // by position, and the end; empty if there are no events
   std::vector<EventWait> event_waits_;
@@ -149,7 +150,7 @@ class MarkedGraphBuilder {
   /// the load of the busiest lane divided by its parallelism. Example: costs a = 1, b = 2, edges (a, b, 0)
   /// and (b, a, 1): tail(b, 1) = 2, tail(a, 1) = 3, tail(b, 0) = 5, tail(a, 0) = 6; a starts at 0, b at 1,
   /// the period is 3.
-  MarkedGraph build(const std::function<std::string(std::uint32_t)>& path);
+  MarkedGraph build(const std::function<std::string(std::uint32_t)>& path) const;
 
  private:
   std::uint32_t operator_count_;

@@ -70,9 +70,9 @@ struct DispatcherOptions {
   /// iteration t - window is finished.
   int window = 2;
   /// For tests: ready operators are chosen at random instead of by priority.
-  std::optional<std::uint64_t> shuffle_seed;
+  std::optional<std::uint64_t> shuffle_seed = std::nullopt;
   /// Called after each execution by the thread that ran it (or was told of it); empty for none.
-  std::function<void(const Execution&)> trace;
+  std::function<void(const Execution&)> trace = nullptr;
   /// Where trace times come from; the machine's monotonic clock by default. It must outlive the dispatcher.
   const Clock* clock = nullptr;
   /// False: no thread is made, CPU lanes are not allowed, and the owner calls `issue_ready` whenever time has

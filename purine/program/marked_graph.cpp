@@ -1,0 +1,294 @@
+#include "purine/program/marked_graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "purine/core/error.h"
+
+namespace purine {
+namespace {
+
+constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+
+// Edges grouped by one of their ends.
+struct Adjacency {
+  std::vector<std::uint32_t> begins;  // by operator, and the end
+  std::vector<MarkedEdge> edges;
+
+  std::span<const MarkedEdge> of(std::uint32_t op) const {
+    return {edges.data() + begins[op], begins[op + 1] - begins[op]};
+  }
+};
+
+Adjacency group(std::uint32_t operator_count, std::span<const MarkedEdge> edges,
+                std::uint32_t MarkedEdge::*end) {
+  Adjacency result;
+  result.begins.assign(operator_count + 1, 0);
+  for (const MarkedEdge& edge : edges) ++result.begins[edge.*end + 1];
+  std::partial_sum(result.begins.begin(), result.begins.end(), result.begins.begin());
+  result.edges.resize(edges.size());
+  std::vector<std::uint32_t> next(result.begins.begin(), result.begins.end() - 1);
+  for (const MarkedEdge& edge : edges) result.edges[next[edge.*end]++] = edge;
+  return result;
+}
+
+// Sorts by (from, to, tokens) and makes one of equal edges, with the stricter kind and timing.
+std::vector<MarkedEdge> merge_equal(std::uint32_t operator_count, std::span<const MarkedEdge> edges) {
+  Adjacency outgoing = group(operator_count, edges, &MarkedEdge::from);
+  std::vector<MarkedEdge> merged;
+  merged.reserve(edges.size());
+  for (std::uint32_t op = 0; op < operator_count; ++op) {
+    const auto first = outgoing.edges.begin() + outgoing.begins[op];
+    const auto last = outgoing.edges.begin() + outgoing.begins[op + 1];
+    std::sort(first, last, [](const MarkedEdge& a, const MarkedEdge& b) {
+      return a.to != b.to ? a.to < b.to : a.tokens < b.tokens;
+    });
+    for (auto edge = first; edge != last; ++edge) {
+      if (edge != first && merged.back().to == edge->to && merged.back().tokens == edge->tokens) {
+        merged.back().kind = std::max(merged.back().kind, edge->kind);
+        merged.back().timing = std::max(merged.back().timing, edge->timing);
+      } else {
+        merged.push_back(*edge);
+      }
+    }
+  }
+  return merged;
+}
+
+[[noreturn]] void throw_cycle(const Adjacency& incoming, const std::vector<std::uint32_t>& unmet,
+                              const std::function<std::string(std::uint32_t)>& path) {
+  // Every operator that is left has a predecessor that is left: walking back must come around.
+  std::vector<bool> seen(unmet.size(), false);
+  auto op = static_cast<std::uint32_t>(
+      std::find_if(unmet.begin(), unmet.end(), [](std::uint32_t count) { return count != 0; }) -
+      unmet.begin());
+  std::vector<std::uint32_t> walk;
+  while (!seen[op]) {
+    seen[op] = true;
+    walk.push_back(op);
+    for (const MarkedEdge& edge : incoming.of(op)) {
+      if (edge.tokens == 0 && unmet[edge.from] != 0) {
+        op = edge.from;
+        break;
+      }
+    }
+  }
+  std::vector<std::uint32_t> cycle(std::find(walk.begin(), walk.end(), op), walk.end());
+  std::reverse(cycle.begin(), cycle.end());
+  std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
+  constexpr std::size_t shown = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(cycle.size(), shown); ++i) text += path(cycle[i]) + " -> ";
+  if (cycle.size() > shown) text += "(" + std::to_string(cycle.size() - shown) + " more) -> ";
+  throw Error("program", "operators wait for each other within an iteration: " + text + path(cycle[0]),
+              "an edge of the cycle must hold a token (a value of the last iteration, or a free slot)");
+}
+
+// Operators in an order that all edges without tokens follow.
+std::vector<std::uint32_t> topological_order(std::uint32_t operator_count, const Adjacency& outgoing,
+                                             std::span<const MarkedEdge> edges,
+                                             const std::function<std::string(std::uint32_t)>& path) {
+  std::vector<std::uint32_t> unmet(operator_count, 0);
+  for (const MarkedEdge& edge : edges) unmet[edge.to] += edge.tokens == 0 ? 1U : 0U;
+  std::vector<std::uint32_t> order;
+  order.reserve(operator_count);
+  for (std::uint32_t op = 0; op < operator_count; ++op) {
+    if (unmet[op] == 0) order.push_back(op);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const MarkedEdge& edge : outgoing.of(order[i])) {
+      if (edge.tokens == 0 && --unmet[edge.to] == 0) order.push_back(edge.to);
+    }
+  }
+  if (order.size() != operator_count) {
+    throw_cycle(group(operator_count, edges, &MarkedEdge::to), unmet, path);
+  }
+  return order;
+}
+
+// Adds an edge of one token from an operator to itself where no cycle of two edges with one token implies it.
+void keep_from_overlapping_itself(std::uint32_t operator_count, std::vector<MarkedEdge>& edges) {
+  const Adjacency outgoing = group(operator_count, edges, &MarkedEdge::from);
+  const Adjacency incoming = group(operator_count, edges, &MarkedEdge::to);
+  // Of the edges from the operator at hand to another: the tokens of the one with the fewest.
+  std::vector<std::uint32_t> reached_by(operator_count, none);
+  std::vector<std::uint32_t> tokens_to(operator_count, 0);
+  for (std::uint32_t op = 0; op < operator_count; ++op) {
+    for (const MarkedEdge& edge : outgoing.of(op)) {
+      if (reached_by[edge.to] == op) continue;  // sorted: the first one has the fewest
+      reached_by[edge.to] = op;
+      tokens_to[edge.to] = edge.tokens;
+    }
+    const auto implied = [&](const MarkedEdge& edge) {
+      if (edge.from == op) return edge.tokens == 1;
+      return reached_by[edge.from] == op && tokens_to[edge.from] + edge.tokens == 1;
+    };
+    const auto into = incoming.of(op);
+    if (std::none_of(into.begin(), into.end(), implied)) {
+      edges.push_back({op, op, 1, EdgeKind::order, EdgeTiming::done});
+    }
+  }
+}
+
+struct Schedule {
+  std::vector<double> starts;  // by operator
+  double period = 0;
+};
+
+Schedule latest_starts(std::span<const std::uint32_t> order, const Adjacency& outgoing,
+                       std::span<const double> costs) {
+  std::vector<double> second(costs.size(), 0);
+  double second_length = 0;
+  for (auto op = order.rbegin(); op != order.rend(); ++op) {
+    double longest = 0;
+    for (const MarkedEdge& edge : outgoing.of(*op)) {
+      if (edge.tokens == 0) longest = std::max(longest, second[edge.to]);
+    }
+    second[*op] = costs[*op] + longest;
+    second_length = std::max(second_length, second[*op]);
+  }
+  Schedule schedule;
+  std::vector<double>& first = schedule.starts;
+  first.assign(costs.size(), 0);
+  double first_length = 0;
+  for (auto op = order.rbegin(); op != order.rend(); ++op) {
+    double longest = 0;
+    for (const MarkedEdge& edge : outgoing.of(*op)) {
+      if (edge.tokens == 0) longest = std::max(longest, first[edge.to]);
+      if (edge.tokens == 1) longest = std::max(longest, second[edge.to]);
+    }
+    first[*op] = costs[*op] + longest;
+    first_length = std::max(first_length, first[*op]);
+  }
+  for (double& start : schedule.starts) start = first_length - start;
+  schedule.period = first_length - second_length;
+  return schedule;
+}
+
+}  // namespace
+
+std::uint32_t MarkedGraph::lane_at(std::uint32_t position) const {
+  const auto after = std::upper_bound(lane_begins_.begin() + 1, lane_begins_.end(), position);
+  return static_cast<std::uint32_t>(after - lane_begins_.begin() - 1);
+}
+
+std::span<const MarkedGraph::EventWait> MarkedGraph::event_waits(std::uint32_t position) const {
+  if (event_begins_.empty()) return {};
+  return {event_waits_.data() + event_begins_[position],
+          event_begins_[position + 1] - event_begins_[position]};
+}
+
+std::size_t MarkedGraph::bytes() const {
+  const auto size = [](const auto& array) { return array.capacity() * sizeof(array[0]); };
+  return sizeof(*this) + size(operators_) + size(positions_) + size(lane_begins_) + size(starts_) +
+         size(edge_begins_) + size(edges_) + size(needs_) + size(sources_) + size(event_begins_) +
+         size(event_waits_);
+}
+
+MarkedGraphBuilder::MarkedGraphBuilder(std::uint32_t operator_count)
+    : operator_count_(operator_count), lanes_(operator_count, 0), costs_(operator_count, 0) {
+  PURINE_CHECK(operator_count <= MarkedGraph::max_operators);
+}
+
+void MarkedGraphBuilder::set_lane(std::uint32_t op, std::uint32_t lane) {
+  lanes_.at(op) = lane;
+}
+
+void MarkedGraphBuilder::set_cost(std::uint32_t op, double seconds) {
+  PURINE_CHECK(seconds >= 0);
+  costs_.at(op) = seconds;
+}
+
+void MarkedGraphBuilder::set_parallelism(std::uint32_t lane, int operators) {
+  PURINE_CHECK(operators > 0);
+  if (parallelism_.size() <= lane) parallelism_.resize(lane + 1, 1);
+  parallelism_[lane] = operators;
+}
+
+void MarkedGraphBuilder::add_edge(const MarkedEdge& edge) {
+  PURINE_CHECK(edge.from < operator_count_ && edge.to < operator_count_);
+  PURINE_CHECK(edge.tokens <= MarkedGraph::max_tokens);
+  edges_.push_back(edge);
+}
+
+MarkedGraph MarkedGraphBuilder::build(const std::function<std::string(std::uint32_t)>& path) const {
+  std::vector<MarkedEdge> edges = merge_equal(operator_count_, edges_);
+  Adjacency outgoing = group(operator_count_, edges, &MarkedEdge::from);
+  const std::vector<std::uint32_t> order = topological_order(operator_count_, outgoing, edges, path);
+  Schedule schedule = latest_starts(order, outgoing, costs_);
+  keep_from_overlapping_itself(operator_count_, edges);
+  PURINE_CHECK(edges.size() < none);
+
+  const std::uint32_t lane_count =
+      operator_count_ == 0 ? 1 : *std::max_element(lanes_.begin(), lanes_.end()) + 1;
+  std::vector<double> loads(lane_count, 0);
+  for (std::uint32_t op = 0; op < operator_count_; ++op) loads[lanes_[op]] += costs_[op];
+  for (std::uint32_t lane = 0; lane < lane_count; ++lane) {
+    const int parallelism = lane < parallelism_.size() ? parallelism_[lane] : 1;
+    schedule.period = std::max(schedule.period, loads[lane] / parallelism);
+  }
+
+  MarkedGraph graph;
+  graph.period_ = static_cast<float>(schedule.period);
+  graph.operators_.resize(operator_count_);
+  std::iota(graph.operators_.begin(), graph.operators_.end(), 0U);
+  std::sort(graph.operators_.begin(), graph.operators_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (lanes_[a] != lanes_[b]) return lanes_[a] < lanes_[b];
+    if (schedule.starts[a] != schedule.starts[b]) return schedule.starts[a] < schedule.starts[b];
+    return a < b;
+  });
+  graph.positions_.resize(operator_count_);
+  graph.starts_.resize(operator_count_);
+  graph.lane_begins_.assign(lane_count + 1, 0);
+  for (std::uint32_t position = 0; position < operator_count_; ++position) {
+    const std::uint32_t op = graph.operators_[position];
+    graph.positions_[op] = position;
+    graph.starts_[position] = static_cast<float>(schedule.starts[op]);
+    ++graph.lane_begins_[lanes_[op] + 1];
+  }
+  std::partial_sum(graph.lane_begins_.begin(), graph.lane_begins_.end(), graph.lane_begins_.begin());
+
+  for (MarkedEdge& edge : edges) {
+    edge.from = graph.positions_[edge.from];
+    edge.to = graph.positions_[edge.to];
+  }
+  outgoing = group(operator_count_, edges, &MarkedEdge::from);
+  graph.edge_begins_ = outgoing.begins;
+  graph.edges_.reserve(edges.size());
+  graph.needs_.assign(operator_count_, 0);
+  std::vector<bool> is_source(operator_count_, true);
+  std::vector<MarkedEdge> events;
+  for (std::uint32_t position = 0; position < operator_count_; ++position) {
+    const auto first = outgoing.edges.begin() + outgoing.begins[position];
+    const auto last = outgoing.edges.begin() + outgoing.begins[position + 1];
+    std::sort(first, last, [](const MarkedEdge& a, const MarkedEdge& b) {
+      const bool a_late = a.timing == EdgeTiming::done;
+      const bool b_late = b.timing == EdgeTiming::done;
+      if (a_late != b_late) return b_late;
+      return a.to != b.to ? a.to < b.to : a.tokens < b.tokens;
+    });
+    for (auto edge = first; edge != last; ++edge) {
+      graph.edges_.emplace_back(edge->to, edge->tokens, edge->kind, edge->timing);
+      graph.largest_tokens_ = std::max(graph.largest_tokens_, edge->tokens);
+      ++graph.needs_[edge->to];
+      if (edge->tokens == 0) is_source[edge->to] = false;
+      if (edge->timing == EdgeTiming::event) events.push_back(*edge);
+    }
+  }
+  for (std::uint32_t position = 0; position < operator_count_; ++position) {
+    if (!is_source[position]) continue;
+    graph.sources_.push_back(position);
+    ++graph.needs_[position];
+  }
+  graph.sources_.shrink_to_fit();
+  if (!events.empty()) {
+    const Adjacency waits = group(operator_count_, events, &MarkedEdge::to);
+    graph.event_begins_ = waits.begins;
+    for (const MarkedEdge& edge : waits.edges) graph.event_waits_.push_back({edge.from, edge.tokens});
+    graph.event_waits_.shrink_to_fit();
+  }
+  return graph;
+}
+
+}  // namespace purine

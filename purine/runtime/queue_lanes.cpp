@@ -1,0 +1,121 @@
+// The dispatcher's queue lanes: a launcher a device issues ready operators, and queues tell when they are
+// done.
+#include <algorithm>
+#include <utility>
+
+#include "purine/runtime/dispatcher_core.h"
+
+namespace purine {
+
+void Dispatcher::Core::launch(Launcher& launcher) {
+  const auto issue_all = [&] {
+    int issued = 0;
+    for (LaneState* lane : launcher.lanes) issued += issue_ready(*lane);
+    return issued > 0;
+  };
+  const auto visible = [&] {
+    return std::any_of(launcher.lanes.begin(), launcher.lanes.end(), [](const LaneState* lane) {
+      return lane->in_flight.load() < lane->lane.depth && !lane->ready.empty();
+    });
+  };
+  while (launcher.idle.wait(issue_all, visible)) {
+  }
+}
+
+int Dispatcher::Core::issue_ready() {
+  int issued = 0;
+  for (const auto& lane : lanes_) {
+    if (lane->lane.queue != nullptr) issued += issue_ready(*lane);
+  }
+  return issued;
+}
+
+int Dispatcher::Core::issue_ready(LaneState& lane) {
+  int issued = 0;
+  while (lane.in_flight.load() < lane.lane.depth && !quit_.load()) {
+    const Firing firing = take(lane, lane.shuffle ? &*lane.shuffle : nullptr);
+    if (!firing.valid()) break;
+    issue(lane, firing);
+    ++issued;
+  }
+  return issued;
+}
+
+template <typename Action>
+bool Dispatcher::Core::attempt(Firing firing, Action action) {
+  try {
+    action();
+    return true;
+  } catch (...) {
+    fail(firing, std::current_exception());
+    return false;
+  }
+}
+
+// A poisoned operator is not issued, but waits for the same events and is completed by its queue, in order:
+// its tokens also say that all before it on the queue is done.
+void Dispatcher::Core::issue(LaneState& lane, Firing firing) {
+  Queue& queue = *lane.lane.queue;
+  const std::int64_t iteration = iteration_of(firing);
+  bool poisoned = failed_.load(std::memory_order_relaxed) && counters_.poisoned(firing);
+  poisoned |= !attempt(firing, [&] {
+    for (const MarkedGraph::EventWait& wait : graph_.event_waits(firing.position)) {
+      if (iteration < wait.tokens) continue;
+      queue.wait(*events_.at(wait.from)[counters_.earlier(firing.phase, wait.tokens)]);
+    }
+  });
+  const std::int64_t begin = tracing_ ? clock_.now() : 0;
+  if (!poisoned) {
+    const std::uint32_t op = graph_.operator_at(firing.position);
+    poisoned = !attempt(firing, [&] { executor_.issue(op, iteration, queue); });
+  }
+  if (const auto events = events_.find(firing.position); events != events_.end()) {
+    poisoned |= !attempt(firing, [&] { queue.record(*events->second[firing.phase]); });
+  }
+  counters_.arm(firing);
+  pass_tokens(firing, poisoned, [](EdgeTiming timing) { return timing != EdgeTiming::done; });
+  // Only now can the operator be done: an iteration that is finished passes no more tokens.
+  const std::uint64_t tag = pack(firing) | (poisoned ? poison_bit : 0);
+  {
+    const std::lock_guard lock(lane.flights_mutex);
+    lane.flights.push_back({tag, begin});
+  }
+  lane.in_flight.fetch_add(1);
+  outstanding_.fetch_add(1);
+  if (!attempt(firing, [&] { queue.notify(*this, tag); })) completed(tag, nullptr);
+}
+
+template <typename Passes>
+void Dispatcher::Core::pass_tokens(Firing firing, bool poisoned, Passes passes) {
+  for (const MarkedGraph::Edge& edge : graph_.edges(firing.position)) {
+    if (!passes(edge.timing())) continue;
+    const Firing to{edge.to(), counters_.later(firing.phase, edge.tokens())};
+    if (counters_.pass(to, poisoned && edge.kind() == EdgeKind::value)) make_ready(to);
+  }
+}
+
+void Dispatcher::Core::completed(std::uint64_t tag, std::exception_ptr error) {
+  const Firing firing = unpack(tag);
+  LaneState& lane = *lanes_[graph_.lane_at(firing.position)];
+  const bool poisoned = (tag & poison_bit) != 0 || error != nullptr;
+  if (error != nullptr) fail(firing, std::move(error));
+  Flight flight;
+  {
+    const std::lock_guard lock(lane.flights_mutex);
+    const auto found = std::find_if(lane.flights.begin(), lane.flights.end(),
+                                    [&](const Flight& candidate) { return candidate.tag == tag; });
+    flight = *found;
+    lane.flights.erase(found);
+  }
+  if (tracing_) {
+    options_.trace({graph_.operator_at(firing.position), lane.index, iteration_of(firing), 0, -1,
+                    flight.begin, clock_.now()});
+  }
+  pass_tokens(firing, poisoned, [](EdgeTiming timing) { return timing == EdgeTiming::done; });
+  lane.in_flight.fetch_sub(1);
+  lane.idle->notify();
+  count_done(firing.phase, 1);
+  outstanding_.fetch_sub(1);
+}
+
+}  // namespace purine
