@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "purine/core/error.h"
+#include "purine/io/file.h"
+#include "purine/trace/chrome_trace.h"
+
+namespace purine::trace {
+namespace {
+
+using Json = nlohmann::json;
+
+Error failure(std::string_view message, std::string_view hint = {}) {
+  return Error("trace", message, hint);
+}
+
+class Reader {
+ public:
+  Trace read(const std::string& text) {
+    // Each event is taken in as soon as it is parsed and not kept as JSON, which needs many times its memory.
+    const auto take = [this](int depth, Json::parse_event_t event, Json& parsed) {
+      if (event == Json::parse_event_t::key && depth == 1) section_ = parsed.get<std::string>();
+      if (event != Json::parse_event_t::object_end || depth != 2 || section_ != "traceEvents") return true;
+      add(parsed);
+      return false;
+    };
+    try {
+      const Json json = Json::parse(text, take);
+      if (!json.is_object() || !json.contains("traceEvents") || !json.contains("otherData")) {
+        throw failure("is JSON, but not a trace of purine");
+      }
+      const Json& other = json.at("otherData");
+      const auto origin = integer<std::int64_t>(other.at("origin_ns"));
+      if (origin < -largest_origin || origin > largest_origin)
+        throw failure("has an origin that is out of range");
+      for (OperatorEvent& event : trace_.events) std::tie(event.begin, event.end) = shifted(event, origin);
+      for (SpanEvent& span : trace_.spans) std::tie(span.begin, span.end) = shifted(span, origin);
+      for (CounterEvent& counter : trace_.counters) counter.time += origin;
+      trace_.dropped = count(other.at("dropped_events")) + count(other.at("left_out_events"));
+    } catch (const Json::exception& error) {
+      throw failure(std::string("cannot be read: ") + error.what());
+    }
+    trace_.sort();
+    return std::move(trace_);
+  }
+
+ private:
+  template <typename Event>
+  static std::pair<std::int64_t, std::int64_t> shifted(const Event& event, std::int64_t origin) {
+    return {event.begin + origin, event.end + origin};
+  }
+
+  // An origin below 126 years, times below 32 years from there and durations below 12 days leave all sums of
+  // an analysis in range.
+  static constexpr std::int64_t largest_origin = 4'000'000'000'000'000'000;
+  static constexpr double largest_time = 1e18;
+  static constexpr double largest_duration = 1e15;
+
+  static std::int64_t time(const Json& microseconds) {
+    const double value = microseconds.get<double>() * 1000;
+    if (!(std::abs(value) < largest_time)) throw failure("has a time that is out of range");
+    return std::llround(value);
+  }
+
+  static std::int64_t duration(const Json& microseconds) {
+    const double value = microseconds.get<double>() * 1000;
+    if (!(value >= 0 && value < largest_duration)) throw failure("has a duration that is out of range");
+    return std::llround(value);
+  }
+
+  void add(const Json& json) {
+    const std::string kind = json.at("ph").get<std::string>();
+    const auto rank = integer<std::int32_t>(json.at("pid"));
+    if (rank_ && *rank_ != rank) throw failure("holds the events of more than one process");
+    rank_ = trace_.rank = rank;
+    if (kind == "M") {
+      add_name(json);
+      return;
+    }
+    const std::int32_t track = track_of(json);
+    const std::int64_t begin = time(json.at("ts"));
+    const auto name = json.at("name").get<std::string>();
+    if (kind == "C") {
+      trace_.counters.push_back({name_of(name), track, begin, json.at("args").at("value").get<double>()});
+    } else if (kind == "X" && json.at("cat") == "span" && !json.contains("args")) {
+      trace_.spans.push_back({name_of(name), track, begin, begin + duration(json.at("dur"))});
+    } else if (kind == "X") {
+      const Json& arguments = json.at("args");
+      OperatorLabel label{name, json.at("cat").get<std::string>(),
+                          arguments.at("location").get<std::string>(),
+                          arguments.at("shapes").get<std::string>()};
+      trace_.events.push_back({operator_of(std::move(label)), integer<std::int32_t>(arguments.at("part")),
+                               track, integer<std::int64_t>(arguments.at("iteration")), begin,
+                               begin + duration(json.at("dur"))});
+    } else {
+      throw failure("has an event of the kind `" + kind + "`, which purine doesn't write");
+    }
+  }
+
+  void add_name(const Json& json) {
+    if (json.at("name") != "thread_name") return;
+    const auto track = static_cast<std::size_t>(track_of(json));
+    trace_.tracks[track] = json.at("args").at("name").get<std::string>();
+  }
+
+  template <typename Integer>
+  static Integer integer(const Json& json) {
+    const bool fits = json.is_number_unsigned()  ? std::in_range<Integer>(json.get<std::uint64_t>())
+                      : json.is_number_integer() ? std::in_range<Integer>(json.get<std::int64_t>())
+                                                 : false;
+    if (!fits) throw failure("has a number that is out of range: " + json.dump());
+    return json.get<Integer>();
+  }
+  static std::uint64_t count(const Json& json) { return integer<std::uint32_t>(json); }
+
+  std::int32_t track_of(const Json& json) {
+    const auto track = integer<std::int32_t>(json.at("tid"));
+    if (track < 0 || track >= 1 << 16)
+      throw failure("has a track that is out of range: " + std::to_string(track));
+    if (trace_.tracks.size() <= static_cast<std::size_t>(track))
+      trace_.tracks.resize(static_cast<std::size_t>(track) + 1);
+    return track;
+  }
+
+  std::uint32_t name_of(const std::string& name) {
+    const auto [found, added] =
+        name_index_.try_emplace(name, static_cast<std::uint32_t>(trace_.names.size()));
+    if (added) trace_.names.push_back(name);
+    return found->second;
+  }
+
+  std::uint32_t operator_of(OperatorLabel label) {
+    const auto [found, added] =
+        operator_index_.try_emplace(std::tuple(label.path, label.type, label.location, label.shapes),
+                                    static_cast<std::uint32_t>(trace_.operators.size()));
+    if (added) trace_.operators.push_back(std::move(label));
+    return found->second;
+  }
+
+  Trace trace_;
+  std::string section_;
+  std::optional<std::int32_t> rank_;
+  std::map<std::string, std::uint32_t> name_index_;
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::uint32_t> operator_index_;
+};
+
+}  // namespace
+
+Trace read_chrome_trace(const std::filesystem::path& path) {
+  try {
+    return Reader().read(io::read_file(path));
+  } catch (const Error& error) {
+    throw error.at(path.string());
+  }
+}
+
+}  // namespace purine::trace
