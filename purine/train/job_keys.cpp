@@ -1,0 +1,373 @@
+#include "purine/train/job_keys.h"
+
+#include <utility>
+
+namespace purine::train {
+namespace {
+
+// `section` is a member of Job, `member` one of that.
+template <typename Section, typename Type>
+JobMember member(Section Job::*section, Type Section::*member) {
+  return {[=](const Job& job) { return JobValue(job.*section.*member); },
+          [=](Job& job, const JobValue& value) { job.*section.*member = std::get<Type>(value); }};
+}
+
+JobRange at_least(double minimum) {
+  return {.minimum = minimum};
+}
+JobRange above(double minimum) {
+  return {.minimum = minimum, .above_minimum = true};
+}
+JobRange between(double minimum, double maximum) {
+  return {.minimum = minimum, .maximum = maximum};
+}
+JobRange below(double minimum, double maximum) {
+  return {.minimum = minimum, .maximum = maximum, .below_maximum = true};
+}
+JobRange share_above_zero() {
+  return {.minimum = 0, .maximum = 1, .above_minimum = true};
+}
+
+using enum OnResume;
+
+std::vector<JobKey> model_keys() {
+  using Model = Job::Model;
+  return {
+      {.section = "model",
+       .name = "name",
+       .help = "The network.",
+       .member = member(&Job::model, &Model::name),
+       .required = true},
+      {.section = "model",
+       .name = "classes",
+       .help = "Outputs of the network; 0: as many as the data set has classes.",
+       .member = member(&Job::model, &Model::classes),
+       .range = between(0, 1 << 24)},
+      {.section = "model",
+       .name = "auxiliary_heads",
+       .help = "GoogLeNet's two further classifiers, which help its early layers while training.",
+       .member = member(&Job::model, &Model::auxiliary_heads)},
+  };
+}
+
+std::vector<JobKey> data_keys() {
+  using Data = Job::Data;
+  return {
+      {.section = "data",
+       .name = "format",
+       .help = "What the folder holds: `idx` (MNIST's files, with or without gzip), `cifar10` or `cifar100` "
+               "(their binary versions), or `folder` (a folder of images for each class, below `train` and "
+               "`val`).",
+       .member = member(&Job::data, &Data::format),
+       .choices = {"idx", "cifar10", "cifar100", "folder"}},
+      {.section = "data",
+       .name = "folder",
+       .help = "The folder of the data set.",
+       .member = member(&Job::data, &Data::folder),
+       .required = true,
+       .on_resume = may_change},
+      {.section = "data",
+       .name = "labels",
+       .help = "Which of CIFAR-100's labels: its 100 classes or its 20 groups of classes.",
+       .member = member(&Job::data, &Data::labels),
+       .choices = {"fine", "coarse"}},
+      {.section = "data",
+       .name = "batch",
+       .help = "Images of a training step. The last step of an epoch takes what is left.",
+       .member = member(&Job::data, &Data::batch),
+       .range = between(1, 1 << 20)},
+      {.section = "data",
+       .name = "evaluation_batch",
+       .help = "Images of an evaluation step; 0: as in training.",
+       .member = member(&Job::data, &Data::evaluation_batch),
+       .range = between(0, 1 << 20),
+       .on_resume = may_change},
+      {.section = "data",
+       .name = "channels",
+       .help = "1 makes grey of colours, 3 repeats grey; 0: as the data set has them (3 for `folder`).",
+       .member = member(&Job::data, &Data::channels),
+       .range = between(0, 3)},
+      {.section = "data",
+       .name = "resize",
+       .help = "The shorter side of an image becomes this many pixels; 0: it stays. Not with "
+               "`crop = \"random_resized\"`, which resizes to `crop_size`.",
+       .member = member(&Job::data, &Data::resize),
+       .range = between(0, 1 << 14)},
+      {.section = "data",
+       .name = "evaluation_resize",
+       .help = "The same for evaluation and prediction; 0: as `resize`, or 8/7 of `crop_size` with "
+               "`crop = \"random_resized\"`.",
+       .member = member(&Job::data, &Data::evaluation_resize),
+       .range = between(0, 1 << 14)},
+      {.section = "data",
+       .name = "crop",
+       .help = "Which part of an image training takes: all, the middle, a random place, or a random place of "
+               "random area and shape that is resized. Evaluation takes the middle.",
+       .member = member(&Job::data, &Data::crop),
+       .choices = {"none", "center", "random", "random_resized"}},
+      {.section = "data",
+       .name = "crop_size",
+       .help = "Side of the square that a crop takes, in pixels; 0: the size of the set's images.",
+       .member = member(&Job::data, &Data::crop_size),
+       .range = between(0, 1 << 14)},
+      {.section = "data",
+       .name = "padding",
+       .help = "Black pixels put around a training image before a random crop.",
+       .member = member(&Job::data, &Data::padding),
+       .range = between(0, 1 << 10)},
+      {.section = "data",
+       .name = "area",
+       .help = "random_resized: least and greatest share of the image's area.",
+       .member = member(&Job::data, &Data::area),
+       .range = share_above_zero(),
+       .lengths = {2}},
+      {.section = "data",
+       .name = "ratio",
+       .help = "random_resized: least and greatest width / height.",
+       .member = member(&Job::data, &Data::ratio),
+       .range = above(0),
+       .lengths = {2}},
+      {.section = "data",
+       .name = "flip",
+       .help = "Probability that a training image is mirrored left to right.",
+       .member = member(&Job::data, &Data::flip),
+       .range = between(0, 1)},
+      {.section = "data",
+       .name = "mean",
+       .help =
+           "Subtracted from the channels, whose values lie between 0 and 1: one number for all, or one for "
+           "each.",
+       .member = member(&Job::data, &Data::mean),
+       .lengths = {0, 1, 3}},
+      {.section = "data",
+       .name = "deviation",
+       .help = "What the channels are divided by after that: one number for all, or one for each.",
+       .member = member(&Job::data, &Data::deviation),
+       .range = above(0),
+       .lengths = {0, 1, 3}},
+      {.section = "data",
+       .name = "on_bad_image",
+       .help = "A broken image ends the run, or is left out, counted and reported.",
+       .member = member(&Job::data, &Data::on_bad_image),
+       .choices = {"error", "skip"}},
+  };
+}
+
+std::vector<JobKey> optimizer_keys() {
+  using Optimizer = Job::Optimizer;
+  return {
+      {.section = "optimizer",
+       .name = "name",
+       .help = "The update rule.",
+       .member = member(&Job::optimizer, &Optimizer::name),
+       .choices = {"sgd", "momentum", "nesterov", "adam", "adamw"}},
+      {.section = "optimizer",
+       .name = "learning_rate",
+       .help = "The learning rate that the schedule starts from.",
+       .member = member(&Job::optimizer, &Optimizer::learning_rate),
+       .range = above(0)},
+      {.section = "optimizer",
+       .name = "momentum",
+       .help = "Share of the velocity that a step keeps (momentum, nesterov).",
+       .member = member(&Job::optimizer, &Optimizer::momentum),
+       .range = below(0, 1)},
+      {.section = "optimizer",
+       .name = "weight_decay",
+       .help = "Added to the gradient as a multiple of the weight (adamw: taken off the weight itself, times "
+               "the learning rate). Biases and the parameters of normalisation have none.",
+       .member = member(&Job::optimizer, &Optimizer::weight_decay),
+       .range = at_least(0)},
+      {.section = "optimizer",
+       .name = "beta1",
+       .help = "Decay of the mean of the gradients (adam, adamw).",
+       .member = member(&Job::optimizer, &Optimizer::beta1),
+       .range = below(0, 1)},
+      {.section = "optimizer",
+       .name = "beta2",
+       .help = "Decay of the mean of their squares (adam, adamw).",
+       .member = member(&Job::optimizer, &Optimizer::beta2),
+       .range = below(0, 1)},
+      {.section = "optimizer",
+       .name = "epsilon",
+       .help = "Added to the denominator (adam, adamw).",
+       .member = member(&Job::optimizer, &Optimizer::epsilon),
+       .range = above(0)},
+      {.section = "optimizer",
+       .name = "clip_value",
+       .help = "No element of a gradient gets farther than this from 0; 0: no limit.",
+       .member = member(&Job::optimizer, &Optimizer::clip_value),
+       .range = at_least(0)},
+      {.section = "optimizer",
+       .name = "clip_norm",
+       .help = "All gradients are scaled down together where their norm is above this; 0: no limit.",
+       .member = member(&Job::optimizer, &Optimizer::clip_norm),
+       .range = at_least(0)},
+      {.section = "optimizer",
+       .name = "schedule",
+       .help =
+           "What becomes of the learning rate: it stays; it is multiplied with `step_factor` every "
+           "`step_epochs`; or it falls to `final_learning_rate` over the run, as a power of what is left or "
+           "as half a cosine.",
+       .member = member(&Job::optimizer, &Optimizer::schedule),
+       .choices = {"constant", "step", "polynomial", "cosine"}},
+      {.section = "optimizer",
+       .name = "warmup_epochs",
+       .help = "Over this many epochs the learning rate first rises in a line, from near 0.",
+       .member = member(&Job::optimizer, &Optimizer::warmup_epochs),
+       .range = at_least(0)},
+      {.section = "optimizer",
+       .name = "step_epochs",
+       .help = "Epochs between two steps of the step schedule.",
+       .member = member(&Job::optimizer, &Optimizer::step_epochs),
+       .range = above(0)},
+      {.section = "optimizer",
+       .name = "step_factor",
+       .help = "What each of them multiplies the learning rate with.",
+       .member = member(&Job::optimizer, &Optimizer::step_factor),
+       .range = share_above_zero()},
+      {.section = "optimizer",
+       .name = "power",
+       .help = "The polynomial schedule's exponent; 1 is a line.",
+       .member = member(&Job::optimizer, &Optimizer::power),
+       .range = above(0)},
+      {.section = "optimizer",
+       .name = "final_learning_rate",
+       .help = "Where the polynomial and cosine schedules end.",
+       .member = member(&Job::optimizer, &Optimizer::final_learning_rate),
+       .range = at_least(0)},
+  };
+}
+
+std::vector<JobKey> train_keys() {
+  using Train = Job::Train;
+  return {
+      {.section = "train",
+       .name = "epochs",
+       .help = "Passes over the training set.",
+       .member = member(&Job::train, &Train::epochs),
+       .range = between(1, 1 << 20),
+       .on_resume = follows_schedule},
+      {.section = "train",
+       .name = "steps",
+       .help = "Steps of the whole run, which then may end within an epoch; 0: `epochs` decides.",
+       .member = member(&Job::train, &Train::steps),
+       .range = at_least(0),
+       .on_resume = follows_schedule},
+      {.section = "train",
+       .name = "seed",
+       .help = "Seed of all random numbers: first weights, order of images, augmentation, dropout.",
+       .member = member(&Job::train, &Train::seed),
+       .range = at_least(0)},
+      {.section = "train",
+       .name = "workers",
+       .help =
+           "Threads that run operators; 0: one for each core that the process may use. The results are the "
+           "same with any number.",
+       .member = member(&Job::train, &Train::workers),
+       .range = between(0, 1024),
+       .on_resume = may_change},
+      {.section = "train",
+       .name = "run_folder",
+       .help =
+           "Where checkpoints, metrics and the trace go. Unless a run is resumed it must not exist. Empty: "
+           "`runs/NAME` for the job file `NAME.toml`.",
+       .member = member(&Job::train, &Train::run_folder),
+       .on_resume = may_change},
+      {.section = "train",
+       .name = "evaluate_every",
+       .help = "Epochs between two evaluations on the test set; 0: only at the end.",
+       .member = member(&Job::train, &Train::evaluate_every),
+       .range = at_least(0),
+       .on_resume = may_change},
+      {.section = "train",
+       .name = "report_every",
+       .help = "Steps between two entries of the metrics and, where no terminal shows a bar, two lines of "
+               "progress.",
+       .member = member(&Job::train, &Train::report_every),
+       .range = at_least(1),
+       .on_resume = may_change},
+  };
+}
+
+std::vector<JobKey> checkpoint_keys() {
+  using Checkpoint = Job::Checkpoint;
+  return {
+      {.section = "checkpoint",
+       .name = "every_epochs",
+       .help = "Epochs between two checkpoints; 0: none for epochs. The end of a run is always saved.",
+       .member = member(&Job::checkpoint, &Checkpoint::every_epochs),
+       .range = at_least(0),
+       .on_resume = may_change},
+      {.section = "checkpoint",
+       .name = "every_steps",
+       .help = "Steps between two checkpoints; 0: none for steps.",
+       .member = member(&Job::checkpoint, &Checkpoint::every_steps),
+       .range = at_least(0),
+       .on_resume = may_change},
+      {.section = "checkpoint",
+       .name = "keep",
+       .help = "How many checkpoints are kept: the newest.",
+       .member = member(&Job::checkpoint, &Checkpoint::keep),
+       .range = at_least(1),
+       .on_resume = may_change},
+      {.section = "checkpoint",
+       .name = "keep_best",
+       .help = "Besides those, the one with the best test accuracy is kept.",
+       .member = member(&Job::checkpoint, &Checkpoint::keep_best),
+       .on_resume = may_change},
+  };
+}
+
+std::vector<JobKey> trace_keys() {
+  using Trace = Job::Trace;
+  return {
+      {.section = "trace",
+       .name = "steps",
+       .help = "How many steps are traced, operator by operator; 0: none.",
+       .member = member(&Job::trace, &Trace::steps),
+       .range = at_least(0),
+       .on_resume = may_change},
+      {.section = "trace",
+       .name = "first_step",
+       .help = "The first step that is traced, counted from 0.",
+       .member = member(&Job::trace, &Trace::first_step),
+       .range = at_least(0),
+       .on_resume = may_change},
+      {.section = "trace",
+       .name = "megabytes",
+       .help = "The most that the trace's file takes; what comes later is left out.",
+       .member = member(&Job::trace, &Trace::megabytes),
+       .range = between(1, 1 << 14),
+       .on_resume = may_change},
+  };
+}
+
+}  // namespace
+
+const std::vector<JobKey>& job_keys() {
+  static const std::vector<JobKey> keys = [] {
+    std::vector<JobKey> all;
+    for (auto* section : {model_keys, data_keys, optimizer_keys, train_keys, checkpoint_keys, trace_keys}) {
+      for (JobKey& key : section()) all.push_back(std::move(key));
+    }
+    return all;
+  }();
+  return keys;
+}
+
+std::vector<std::string> job_sections() {
+  std::vector<std::string> sections;
+  for (const JobKey& key : job_keys()) {
+    if (sections.empty() || sections.back() != key.section) sections.push_back(key.section);
+  }
+  return sections;
+}
+
+const JobKey* find_job_key(std::string_view section, std::string_view name) {
+  for (const JobKey& key : job_keys()) {
+    if (key.section == section && key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+}  // namespace purine::train

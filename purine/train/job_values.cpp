@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "purine/core/nearest.h"
+#include "purine/train/job_keys.h"
+
+namespace purine::train {
+namespace {
+
+std::string number_text(double value) {
+  std::string text = fmt::format("{}", value);
+  if (std::isfinite(value) && text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string bound_text(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e15 ? fmt::format("{:.0f}", value)
+                                                              : fmt::format("{}", value);
+}
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (c == '\n') {
+      result += "\\n";
+    } else if (c == '\t') {
+      result += "\\t";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      result += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+bool JobRange::contains(double value) const {
+  if (!std::isfinite(value)) return false;
+  if (above_minimum ? value <= minimum : value < minimum) return false;
+  return below_maximum ? value < maximum : value <= maximum;
+}
+
+std::string JobRange::text() const {
+  const bool lower = std::isfinite(minimum);
+  const bool upper = std::isfinite(maximum);
+  if (lower && upper && !above_minimum && !below_maximum) {
+    return fmt::format("{} to {}", bound_text(minimum), bound_text(maximum));
+  }
+  std::string text;
+  if (lower) text = (above_minimum ? "above " : "at least ") + bound_text(minimum);
+  if (upper) {
+    text += (lower ? " and " : "") + std::string(below_maximum ? "below " : "at most ") + bound_text(maximum);
+  }
+  return text;
+}
+
+std::string_view JobKey::type() const {
+  return job_type_name(default_value());
+}
+
+std::string JobKey::allowed() const {
+  if (!choices.empty()) return fmt::format("{}", fmt::join(choices, ", "));
+  std::string text = range.text();
+  if (!lengths.empty()) {
+    std::vector<std::string> counts;
+    for (const std::size_t length : lengths) counts.push_back(length == 0 ? "none" : std::to_string(length));
+    const std::string last = counts.back();
+    counts.pop_back();
+    const std::string count =
+        counts.empty() ? last + " of them" : fmt::format("{} or {} of them", fmt::join(counts, ", "), last);
+    text = text.empty() ? count : count + ", each " + text;
+  }
+  return text;
+}
+
+std::optional<JobKey::Complaint> JobKey::check(const JobValue& value) const {
+  const auto outside = [&](double number, const std::string& text) -> std::optional<Complaint> {
+    if (range.contains(number)) return std::nullopt;
+    const std::string bounds = range.text();
+    return Complaint{fmt::format("must be {}, got {}", bounds.empty() ? "a finite number" : bounds, text),
+                     {}};
+  };
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    return outside(static_cast<double>(*integer), std::to_string(*integer));
+  }
+  if (const auto* number = std::get_if<double>(&value)) return outside(*number, number_text(*number));
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    if (required && text->empty()) return Complaint{"must not be empty", {}};
+    if (choices.empty() || std::find(choices.begin(), choices.end(), *text) != choices.end()) {
+      return std::nullopt;
+    }
+    const std::string_view meant = nearest(*text, choices);
+    return Complaint{fmt::format("must be one of {}; got \"{}\"", fmt::join(choices, ", "), *text),
+                     meant.empty() ? "" : fmt::format("did you mean \"{}\"?", meant)};
+  }
+  if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+    if (!lengths.empty() && std::find(lengths.begin(), lengths.end(), numbers->size()) == lengths.end()) {
+      return Complaint{fmt::format("must be {}, got {}", allowed(), job_value_text(value)), {}};
+    }
+    for (const double number : *numbers) {
+      if (!range.contains(number)) {
+        const std::string bounds = range.text();
+        return Complaint{
+            fmt::format("must be {}, got {}", bounds.empty() ? "finite numbers" : "numbers each " + bounds,
+                        job_value_text(value)),
+            {}};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::string_view job_type_name(const JobValue& value) {
+  static constexpr std::string_view names[] = {"true or false", "integer", "number", "text",
+                                               "list of numbers"};
+  return names[value.index()];
+}
+
+std::string job_value_text(const JobValue& value) {
+  if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  std::vector<std::string> parts;
+  for (const double number : std::get<std::vector<double>>(value)) parts.push_back(number_text(number));
+  return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+}  // namespace purine::train
