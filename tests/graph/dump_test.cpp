@@ -7,7 +7,7 @@
 namespace purine {
 namespace {
 
-using testing::simple;
+using test::simple;
 
 /// A small training graph at two locations: loss and update of one weight.
 class DumpTest : public ::testing::Test {

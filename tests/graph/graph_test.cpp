@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/error_text.h"
 #include "tests/support/simple_contract.h"
 
 namespace purine {
 namespace {
 
-using testing::error_of;
-using testing::simple;
+using test::error_text;
+using test::simple;
 
 const TensorInfo vector_info{{4}, DType::f32};
 const TensorInfo matrix_info{{2, 3}, DType::f32};
@@ -123,12 +124,12 @@ TEST(GraphTest, VariablesAndInputsNeedPathsOfTheirOwn) {
   graph.variable("weight_2", vector_info, simple("zeros", {vector_info}));
   graph.variable("weight", vector_info, simple("zeros", {vector_info}));
   EXPECT_EQ(
-      error_of([&] { graph.variable("weight", vector_info, simple("zeros", {vector_info})); }),
+      error_text([&] { graph.variable("weight", vector_info, simple("zeros", {vector_info})); }),
       "[graph] a vertex named net/weight exists already; variables need names of their own; hint: build the "
       "block in a scope of its own: auto scope = graph.scope(\"block_2\")");
   graph.input("image", vector_info);
   EXPECT_EQ(
-      error_of([&] { graph.input("image", vector_info); }),
+      error_text([&] { graph.input("image", vector_info); }),
       "[graph] a vertex named net/image exists already; inputs need names of their own; hint: build the "
       "block in a scope of its own: auto scope = graph.scope(\"block_2\")");
   EXPECT_EQ(graph.tensor_count(), 3U);
@@ -136,13 +137,13 @@ TEST(GraphTest, VariablesAndInputsNeedPathsOfTheirOwn) {
 
 TEST(GraphTest, RefusesBadNamesAndMakesNothingOfThem) {
   Graph graph;
-  EXPECT_EQ(error_of([&] { add(graph, "a b"); }),
+  EXPECT_EQ(error_text([&] { add(graph, "a b"); }),
             "[graph] the name 'a b' holds the character ' '; hint: names are made of letters, digits, '_', "
             "'-' and '.'; '/' separates the scopes of a path");
-  EXPECT_EQ(error_of([&] { graph.input("", vector_info); }), "[graph] a name is empty");
-  EXPECT_EQ(error_of([&] { auto scope = graph.scope("encoder/"); }),
+  EXPECT_EQ(error_text([&] { graph.input("", vector_info); }), "[graph] a name is empty");
+  EXPECT_EQ(error_text([&] { auto scope = graph.scope("encoder/"); }),
             "[graph] the name 'encoder/' has an empty part");
-  EXPECT_EQ(error_of([&] { auto scope = graph.scope("/encoder"); }),
+  EXPECT_EQ(error_text([&] { auto scope = graph.scope("/encoder"); }),
             "[graph] the name '/encoder' has an empty part");
   EXPECT_EQ(graph.current_scope(), "");
   EXPECT_EQ(graph.operator_count(), 0U);
@@ -156,11 +157,11 @@ TEST(GraphTest, RefusesTensorsOfOthers) {
   Graph other;
   const Tensor foreign = other.input("image", vector_info);
   auto scope = graph.scope("net");
-  EXPECT_EQ(error_of([&] { add(graph, "op", {foreign}); }),
+  EXPECT_EQ(error_text([&] { add(graph, "op", {foreign}); }),
             "[noop] net/op: tensor image belongs to another graph");
-  EXPECT_EQ(error_of([&] { add(graph, "op", {Tensor()}); }),
+  EXPECT_EQ(error_text([&] { add(graph, "op", {Tensor()}); }),
             "[noop] net/op: a tensor handle is empty; hint: use a tensor that the graph returned");
-  EXPECT_EQ(error_of([&] { graph.watch(foreign); }), "[watch] tensor image belongs to another graph");
+  EXPECT_EQ(error_text([&] { graph.watch(foreign); }), "[watch] tensor image belongs to another graph");
   EXPECT_EQ(graph.operator_count(), 0U);
 }
 
@@ -183,17 +184,17 @@ TEST(GraphTest, AContractsErrorNamesTheOperator) {
   };
   Graph graph;
   auto scope = graph.scope("net");
-  EXPECT_EQ(error_of([&] { graph.add(std::make_shared<Refusing>(), {}); }),
+  EXPECT_EQ(error_text([&] { graph.add(std::make_shared<Refusing>(), {}); }),
             "[refusing] net/refusing: takes no input; hint: give none");
-  EXPECT_EQ(error_of([&] { graph.variable("weight", vector_info, std::make_shared<Refusing>()); }),
+  EXPECT_EQ(error_text([&] { graph.variable("weight", vector_info, std::make_shared<Refusing>()); }),
             "[refusing] net/weight: takes no input; hint: give none");
 }
 
 TEST(GraphTest, AVariableStartsAsItsInitialValue) {
   Graph graph;
-  EXPECT_EQ(error_of([&] { graph.variable("weight", vector_info, simple("zeros", {matrix_info})); }),
+  EXPECT_EQ(error_text([&] { graph.variable("weight", vector_info, simple("zeros", {matrix_info})); }),
             "[variable] weight: the initial value from zeros is f32[2, 3], the variable is f32[4]");
-  EXPECT_EQ(error_of([&] { graph.variable("weight", vector_info, simple("nothing", {})); }),
+  EXPECT_EQ(error_text([&] { graph.variable("weight", vector_info, simple("nothing", {})); }),
             "[variable] weight: the initial value from nothing is nothing, the variable is f32[4]");
   // A variable that was refused has not taken the name.
   EXPECT_TRUE(graph.variable("weight", vector_info, simple("zeros", {vector_info})).valid());
@@ -205,16 +206,16 @@ TEST(GraphTest, AVariableHasOneNextValue) {
   const Variable weight = graph.variable("weight", vector_info, simple("zeros", {vector_info}));
   EXPECT_FALSE(weight.has_next());
   const Tensor matrix = graph.add(simple("matrix", {matrix_info}), {}).output();
-  EXPECT_EQ(error_of([&] { graph.set_next(weight, matrix); }),
+  EXPECT_EQ(error_text([&] { graph.set_next(weight, matrix); }),
             "[variable] net/weight: is f32[4], its next value net/matrix is f32[2, 3]");
   const Tensor next = add(graph, "update", {weight});
   graph.set_next(weight, next);
   EXPECT_EQ(weight.next(), next);
-  EXPECT_EQ(error_of([&] { graph.set_next(weight, add(graph, "again", {weight})); }),
+  EXPECT_EQ(error_text([&] { graph.set_next(weight, add(graph, "again", {weight})); }),
             "[variable] net/weight: has a next value already, net/update; net/again would be a second one; "
             "hint: one optimiser updates a variable once an iteration");
   Graph other;
-  EXPECT_EQ(error_of([&] { graph.set_next(weight, other.input("x", vector_info)); }),
+  EXPECT_EQ(error_text([&] { graph.set_next(weight, other.input("x", vector_info)); }),
             "[variable] tensor x belongs to another graph");
   EXPECT_THROW(graph.set_next(Variable(&graph, next.index()), next), std::logic_error);
 }

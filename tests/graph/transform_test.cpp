@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/error_text.h"
 #include "tests/support/simple_contract.h"
 
 namespace purine {
 namespace {
 
-using testing::error_of;
-using testing::simple;
+using test::error_text;
+using test::simple;
 
 constexpr int whole = SplitRule::whole;
 constexpr int partial = SplitRule::partial;
@@ -87,12 +88,12 @@ watch net/pair:1
 TEST(CopyGraphTest, RefusesAFilledGraphAndOtherNumbersOfOutputs) {
   Graph from;
   build(from);
-  EXPECT_EQ(error_of([&] { copy_graph(from, from); }),
+  EXPECT_EQ(error_text([&] { copy_graph(from, from); }),
             "[copy_graph] the graph that is copied into has vertices already; hint: pass a new Graph");
   Graph to;
   CopyHooks hooks;
   hooks.contract = [](Operator) { return simple("other", {info({5}), info({5})}); };
-  EXPECT_EQ(error_of([&] { copy_graph(from, to, hooks); }),
+  EXPECT_EQ(error_text([&] { copy_graph(from, to, hooks); }),
             "[other] noop: has 2 outputs, the noop that it replaces has 1");
 }
 
@@ -184,7 +185,7 @@ TEST_F(BatchTest, AnOperatorWithoutAFittingRuleIsNamed) {
       simple("mix", {info({8, 3})}, {.rules = {{{1, 1}, {1}, 3}, {{0, 0}, {0}, 8}, {{1, whole}, {0}, 8}}}),
       {x, w});
   EXPECT_EQ(
-      error_of([&] { with(3); }),
+      error_text([&] { with(3); }),
       "[with_batch_size] net/mix: no split rule of mix fits a batch of 3 samples instead of 8 (the batch "
       "lies in its inputs: x along dimension 0, net/weight whole); hint: build the graph anew for this "
       "number of samples");
@@ -194,7 +195,7 @@ TEST_F(BatchTest, AContractThatBreaksItsRuleIsNamed) {
   const Tensor x = graph_.input("x", info({8, 3}));
   auto scope = graph_.scope("net");
   graph_.add(simple("noop", {info({8, 3})}, {.rules = {{{0}, {0}, 8}}, .piece_adapts = false}), {x});
-  EXPECT_EQ(error_of([&] { with(3); }),
+  EXPECT_EQ(error_text([&] { with(3); }),
             "[with_batch_size] net/noop: output 0 of the noop for 3 samples is f32[8, 3], its split rule "
             "promises f32[3, 3]");
 }
@@ -203,18 +204,19 @@ TEST_F(BatchTest, EveryTensorHoldsWholeElementsPerSample) {
   const Tensor x = graph_.input("x", info({8, 3}));
   add("pool", {x}, info({4, 3}), {{0}, {0}, 8});
   EXPECT_EQ(
-      error_of([&] { with(16); }),
+      error_text([&] { with(16); }),
       "[with_batch_size] pool: no split rule of pool fits a batch of 16 samples instead of 8 (the batch "
       "lies in its inputs: x along dimension 0); hint: build the graph anew for this number of samples");
 }
 
 TEST_F(BatchTest, NeedsABatchAndSamples) {
   EXPECT_EQ(
-      error_of([&] { batch_size(graph_); }),
+      error_text([&] { batch_size(graph_); }),
       "[batch_size] the graph has neither a data source nor an input with dimensions; hint: samples come "
       "from a source (purine/data) or from Graph::input");
   graph_.input("x", info({8, 3}));
-  EXPECT_EQ(error_of([&] { with(0); }), "[with_batch_size] a batch has at least 1 sample, 0 were asked for");
+  EXPECT_EQ(error_text([&] { with(0); }),
+            "[with_batch_size] a batch has at least 1 sample, 0 were asked for");
 }
 
 TEST_F(BatchTest, SourcesAgree) {
@@ -225,7 +227,7 @@ TEST_F(BatchTest, SourcesAgree) {
   source(8, "second");
   EXPECT_EQ(batch_size(graph_), 8);
   source(4, "third");
-  EXPECT_EQ(error_of([&] { batch_size(graph_); }),
+  EXPECT_EQ(error_text([&] { batch_size(graph_); }),
             "[batch_size] the data sources bring different numbers of samples: first is f32[8, 3], third is "
             "f32[4, 3]");
 }

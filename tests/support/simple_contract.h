@@ -7,7 +7,7 @@
 
 #include "purine/graph/graph.h"
 
-namespace purine::testing {
+namespace purine::test {
 
 struct SimpleOptions {
   std::string attributes = {};
@@ -59,15 +59,4 @@ inline std::shared_ptr<SimpleContract> simple(std::string type, std::vector<Tens
   return std::make_shared<SimpleContract>(std::move(type), std::move(outputs), std::move(options));
 }
 
-/// The text of the Error that a call throws; empty if it throws none.
-template <typename Function>
-std::string error_of(Function&& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-}  // namespace purine::testing
+}  // namespace purine::test
