@@ -26,7 +26,7 @@ struct Manifest {
   std::uint64_t seed = 0;                    ///< the run's
   std::uint64_t graph_hash = 0;              ///< of the graph whose variables these are
   std::string job;                           ///< the job file's text
-  std::optional<double> score;               ///< larger is better: what the best checkpoint is chosen by
+  std::optional<double> score = {};          ///< larger is better: what the best checkpoint is chosen by
   std::map<std::string, std::string> extra;  ///< whatever else a run wants to find again
   std::string purine_version;                ///< of the library that wrote the file; set by save_checkpoint
 

@@ -98,6 +98,17 @@ void File::write(std::span<const std::byte> bytes) {
   }
 }
 
+void File::append(std::span<const std::byte> bytes) {
+  const std::uint64_t before = size();
+  try {
+    write(bytes);
+  } catch (const Error&) {
+    // A failure of this call would only hide the cause, and leaves what a failed write leaves anyway.
+    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(before));
+    throw;
+  }
+}
+
 void File::resize(std::uint64_t bytes) {
   if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) throw system_error(path_, "shorten", errno);
 }

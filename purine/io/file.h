@@ -47,6 +47,8 @@ class File {
   std::size_t read(std::span<std::byte> buffer);
   /// Writes all bytes.
   void write(std::span<const std::byte> bytes);
+  /// Writes all bytes at the end or, if that fails, none: the part that was written is cut away again.
+  void append(std::span<const std::byte> bytes);
   /// Cuts the file to this many bytes.
   void resize(std::uint64_t bytes);
   /// Waits until the content is on the disk.

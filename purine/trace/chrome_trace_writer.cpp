@@ -4,26 +4,21 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "purine/core/version.h"
 #include "purine/io/atomic_file.h"
+#include "purine/io/json_text.h"
 #include "purine/trace/chrome_trace.h"
 
 namespace purine::trace {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t bytes_of_end = 512;  // more than what follows the events takes
 
-/// A text as JSON; bytes that are not UTF-8 become U+FFFD, since a trace must be readable whatever happens.
-std::string json_text(std::string_view text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+using io::json_text;
 
 /// Microseconds with three decimals; a time before the origin, which only a clock that went back gives, is 0.
 std::string microseconds(std::int64_t nanoseconds) {
@@ -125,7 +120,8 @@ class Writer {
   }
   std::string text_of(const CounterEvent& counter) const {
     return fmt::format(",\n{{\"ph\":\"C\",{},\"name\":{},\"args\":{{\"value\":{}}}}}",
-                       place(counter.track, counter.time), names_.at(counter.name), counter.value);
+                       place(counter.track, counter.time), names_.at(counter.name),
+                       io::json_number(counter.value));
   }
 
   const Trace& trace_;

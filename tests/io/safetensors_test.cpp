@@ -213,6 +213,7 @@ TEST(SafetensorsTest, ChangedBytesGiveAnErrorOrAnotherFile) {
   // Without a checksum most changes of the data cannot be seen; none may do more than that.
   const TemporaryFolder folder;
   const std::string whole = read_file(golden);
+  const Safetensors original = load_safetensors(golden);
   int refused = 0;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (const int flip : {0x01, 0x02, 0x10, 0x80, 0xff}) {
@@ -221,8 +222,7 @@ TEST(SafetensorsTest, ChangedBytesGiveAnErrorOrAnotherFile) {
       write_plain_file(folder / "a", changed);
       try {
         const Safetensors content = load_safetensors(folder / "a");
-        save_safetensors(folder / "b", content.tensors, content.metadata);
-        EXPECT_NE(read_file(folder / "b"), whole) << i;
+        EXPECT_FALSE(content.tensors == original.tensors && content.metadata == original.metadata) << i;
       } catch (const Error& error) {
         ++refused;
         EXPECT_EQ(error.path(), (folder / "a").string());
