@@ -284,6 +284,19 @@ Graph::Scope Graph::scope(std::string_view name) {
   return {*this, outer};
 }
 
+Graph::Scope Graph::reopen_scope(std::string_view path) {
+  const std::uint32_t outer = current_scope_;
+  if (path.empty()) return {*this, outer};
+  check_name(path);
+  std::uint32_t scope = outer;
+  for (auto slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/')) {
+    scope = enter_scope(scope, path.substr(0, slash));
+    path.remove_prefix(slash + 1);
+  }
+  current_scope_ = enter_scope(scope, path);
+  return {*this, outer};
+}
+
 Graph::Scope::~Scope() {
   graph_.current_scope_ = outer_;
 }

@@ -68,6 +68,10 @@ class Graph {
   /// blocks of one name never mix. A name may be a path, `encoder/block_1`: its outer scopes are entered as
   /// they are.
   [[nodiscard]] Scope scope(std::string_view name);
+  /// The scope of a path below the current one as it is, made where it doesn't exist; an empty path is the
+  /// current scope. Transformations that add vertices on behalf of others keep their places so: what belongs to
+  /// `lenet/conv1` goes to `gradient/lenet/conv1`.
+  [[nodiscard]] Scope reopen_scope(std::string_view path);
   /// The current scope's path; empty at the root.
   std::string current_scope() const;
 
@@ -182,7 +186,7 @@ class Graph {
   // Which numbers of a (scope, base) are taken: all below the next one, and those taken out of order.
   std::unordered_map<std::uint64_t, std::uint32_t> next_number_;
   std::unordered_set<Name, NameHash> taken_out_of_order_;
-  std::vector<TensorInfo> infos_;
+  std::deque<TensorInfo> infos_;  // references to elements stay while others are added
   std::unordered_map<TensorInfo, std::uint32_t, InfoHash> info_index_;
   std::vector<Location> locations_;
   std::map<Location, std::uint32_t> location_index_;

@@ -41,7 +41,7 @@ struct GraphRecords {
   std::vector<std::uint32_t>& watched;
   std::vector<Name>& scopes;
   std::deque<std::string>& texts;
-  std::vector<TensorInfo>& infos;
+  std::deque<TensorInfo>& infos;
   std::vector<Location>& locations;
 
   /// Gives `to`, which must be empty, all names and scopes of `from`, and the numbers of its variables and

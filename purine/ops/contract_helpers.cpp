@@ -35,6 +35,30 @@ std::vector<SplitRule> split_every_dimension(const TensorInfo& info, int inputs,
   return rules;
 }
 
+int normal_axis(std::string_view type, int axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    throw Error(type, "axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank) +
+                          " does not exist");
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+std::int64_t piece_extent(std::int64_t extent, const SplitRule& rule, const Piece& piece) {
+  const std::int64_t per_unit = rule.units == 0 ? 1 : extent / rule.units;
+  return per_unit * (piece.end - piece.begin);
+}
+
+std::int64_t piece_divisor(std::int64_t divisor, std::int64_t count, const SplitRule& rule,
+                           const Piece& piece) {
+  if (divisor != 0) return divisor;
+  if (piece.begin == 0 && piece.end == piece.units) return 0;
+  return count / rule.units * piece.units;
+}
+
+std::string divisor_text(std::int64_t divisor) {
+  return divisor == 0 ? std::string() : " divisor=" + std::to_string(divisor);
+}
+
 Cost elementwise_cost(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs,
                       double operations_per_element) {
   Cost cost;
