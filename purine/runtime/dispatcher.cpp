@@ -185,23 +185,30 @@ void Dispatcher::Core::count_done(std::uint32_t phase, std::int64_t firings) {
   progress_.notify_all();
 }
 
-void Dispatcher::Core::fail(Firing firing, std::exception_ptr cause) {
+void Dispatcher::Core::fail(Firing firing, const std::exception_ptr& cause) {
   const auto order = [&](std::int64_t iteration, std::uint32_t op) {
     return std::tuple(iteration, graph_.start(graph_.position_of(op)), op);
   };
-  const Failure failure{graph_.operator_at(firing.position), iteration_of(firing), std::move(cause)};
+  const std::uint32_t op = graph_.operator_at(firing.position);
+  const std::int64_t iteration = iteration_of(firing);
   const std::lock_guard lock(mutex_);
-  if (!failure_ || order(failure.iteration, failure.op) < order(failure_->iteration, failure_->op)) {
-    failure_ = failure;
-  }
+  sound_iterations_ = failed_.load() ? std::min(sound_iterations_, iteration) : iteration;
   failed_.store(true);
+  // What else fails on a queue that has failed tells the same cause, and is no failure of its own.
+  if (lanes_[graph_.lane_at(firing.position)]->lane.queue != nullptr) {
+    if (std::find(queue_causes_.begin(), queue_causes_.end(), cause) != queue_causes_.end()) return;
+    queue_causes_.push_back(cause);
+  }
+  if (!failure_ || order(iteration, op) < order(failure_->iteration, failure_->op)) {
+    failure_ = Failure{op, iteration, cause};
+  }
 }
 
 bool Dispatcher::Core::wait_for(std::int64_t iteration) {
   std::unique_lock lock(mutex_);
   PURINE_CHECK(iteration < admitted_);
   progress_.wait(lock, [&] { return oldest_ > iteration || ended(); });
-  return oldest_ > iteration && (!failure_ || failure_->iteration > iteration);
+  return oldest_ > iteration && (!failure_ || sound_iterations_ > iteration);
 }
 
 bool Dispatcher::Core::drain() {

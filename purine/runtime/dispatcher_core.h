@@ -149,7 +149,7 @@ class Dispatcher::Core final : private CompletionListener {
   void start_iterations();
   void pass_admission(std::uint32_t phase);
   void count_done(std::uint32_t phase, std::int64_t firings);
-  void fail(Firing firing, std::exception_ptr cause);
+  void fail(Firing firing, const std::exception_ptr& cause);
   bool ended() const { return (failed_.load() || stopped_) && oldest_ == started_; }
 
   const MarkedGraph& graph_;
@@ -174,6 +174,8 @@ class Dispatcher::Core final : private CompletionListener {
   std::int64_t oldest_ = 0;    // iterations that are finished, and the first one that is not
   bool stopped_ = false;
   std::optional<Failure> failure_;
+  std::int64_t sound_iterations_ = 0;  // after a failure: the iterations before the first one that it is in
+  std::vector<std::exception_ptr> queue_causes_;
   std::atomic<bool> failed_{false};
 
   std::atomic<bool> quit_{false};

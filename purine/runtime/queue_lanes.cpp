@@ -1,7 +1,6 @@
 // The dispatcher's queue lanes: a launcher a device issues ready operators, and queues tell when they are
 // done.
 #include <algorithm>
-#include <utility>
 
 #include "purine/runtime/dispatcher_core.h"
 
@@ -98,7 +97,7 @@ void Dispatcher::Core::completed(std::uint64_t tag, std::exception_ptr error) {
   const Firing firing = unpack(tag);
   LaneState& lane = *lanes_[graph_.lane_at(firing.position)];
   const bool poisoned = (tag & poison_bit) != 0 || error != nullptr;
-  if (error != nullptr) fail(firing, std::move(error));
+  if (error != nullptr) fail(firing, error);
   Flight flight;
   {
     const std::lock_guard lock(lane.flights_mutex);
