@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "purine/core/error.h"
 
@@ -80,21 +81,45 @@ void combine_rows(const Image& image, const Taps::Span& taps, std::size_t offset
   }
 }
 
+// Four values in one register, the fourth of no meaning for pixels of three channels.
+using Four = float __attribute__((vector_size(16)));
+
+Four load_four(const float* from) {
+  Four values;
+  std::memcpy(&values, from, sizeof(values));
+  return values;
+}
+
+// One weighted sum per channel of a line's pixels from `from` on; reads up to three values behind the last.
+template <int channels>
+Four sum_of(const float* from, const Taps::Span& taps) {
+  Four sum = load_four(from) * taps.weights[0];
+  for (int k = 1; k < taps.count; ++k) sum += load_four(from + k * channels) * taps.weights[k];
+  return sum;
+}
+
 template <int channels>
 void combine_columns(const float* line, const Taps& columns, bool flipped, int width,
                      const Normalisation& normalisation, float* output, const OutputStrides& strides) {
   const int source_begin = columns.source_begin();
-  for (int x = columns.valid_begin(); x < columns.valid_end(); ++x) {
+  Four scale{};
+  Four shift{};
+  for (int c = 0; c < normalisation.channels; ++c) {
+    scale[c] = normalisation.scale[c];
+    shift[c] = normalisation.shift[c];
+  }
+  float* to = output + strides.column * (flipped ? width - 1 - columns.valid_begin() : columns.valid_begin());
+  const std::ptrdiff_t step = flipped ? -strides.column : strides.column;
+  for (int x = columns.valid_begin(); x < columns.valid_end(); ++x, to += step) {
     const Taps::Span taps = columns.of(x);
-    const float* from = line + static_cast<std::ptrdiff_t>(taps.begin - source_begin) * channels;
-    std::array<float, channels> sums{};
-    for (int k = 0; k < taps.count; ++k) {
-      for (int c = 0; c < channels; ++c) sums[c] += taps.weights[k] * from[k * channels + c];
-    }
-    float* to = output + strides.column * (flipped ? width - 1 - x : x);
-    for (int c = 0; c < normalisation.channels; ++c) {
-      const float value = sums[channels == 1 ? 0 : c];
-      to[c * strides.channel] = value * normalisation.scale[c] + normalisation.shift[c];
+    Four sum =
+        sum_of<channels>(line + static_cast<std::ptrdiff_t>(taps.begin - source_begin) * channels, taps);
+    if (channels == 1) sum = Four{} + sum[0];
+    const Four values = sum * scale + shift;
+    to[0] = values[0];
+    if (normalisation.channels == 3) {
+      to[strides.channel] = values[1];
+      to[2 * strides.channel] = values[2];
     }
   }
 }
@@ -121,7 +146,7 @@ void resample(const Image& image, const ResampleAxis& rows, const ResampleAxis& 
   const std::size_t offset = channels * static_cast<std::size_t>(column_taps.source_begin());
   const std::size_t values =
       channels * static_cast<std::size_t>(column_taps.source_end() - column_taps.source_begin());
-  workspace.line.resize(values);
+  workspace.line.resize(values + 3);  // sum_of reads four at a time
   for (int y = 0; y < rows.count; ++y) {
     float* to = output + strides.row * y;
     if (y < row_taps.valid_begin() || y >= row_taps.valid_end()) {
