@@ -265,10 +265,12 @@ void Augmenter::apply(Image& image, const Plan& plan, float* output, const Outpu
     const double ratio = plan.eighths / 8.0;
     PURINE_CHECK_EQUAL(image.height, static_cast<int>(std::ceil(plan.height * ratio)));
     PURINE_CHECK_EQUAL(image.width, static_cast<int>(std::ceil(plan.width * ratio)));
-    for (ResampleAxis* axis : {&rows, &columns}) {
-      axis->begin *= ratio;
-      axis->length *= ratio;
-    }
+    const auto shrink = [ratio](ResampleAxis& axis, double corner) {
+      axis.begin = axis.begin * ratio + corner;
+      axis.length *= ratio;
+    };
+    shrink(rows, image.top);
+    shrink(columns, image.left);
   }
   if (image.channels == 3 && output_.channels == 1) convert_channels(image, 1);
   resample(image, rows, columns, plan.flipped, {static_cast<int>(output_.channels), scale_, shift_}, output,

@@ -45,8 +45,8 @@ class Dataset {
   /// What a message calls a sample: its file's path, or file and number.
   virtual std::string sample_name(std::int64_t index) const = 0;
   /// Puts an image into `image`; `file` is storage that is used again. Images of 1 or 3 channels come as they
-  /// are; what is smaller by request of `choose_scale` is rounded up to whole pixels, before it is turned
-  /// upright. A broken image throws Error with the sample's name as its path.
+  /// are, and where the format allows as small as `choose_scale` says (Decoder::decode). A broken image
+  /// throws Error with the sample's name as its path.
   virtual void read(std::int64_t index, Image& image, std::vector<std::byte>& file,
                     const ScaleChoice& choose_scale = {}) const = 0;
   /// True where reading a sample means decoding a file, which is worth a worker's attention of its own.

@@ -68,6 +68,7 @@ class JpegDecoder final : public Decoder {
       jpeg_finish_decompress(&jpeg_);
     });
     turn_upright(image, info_.orientation);
+    if (eighths < 8) place_corner(image, eighths);
   }
 
  private:
@@ -83,6 +84,18 @@ class JpegDecoder final : public Decoder {
     if (setjmp(errors_.jump) != 0) throw Error("image", describe_failure());
     body();
     if (warning_.empty()) warning_ = errors_.warning;
+  }
+
+  // The last row and column of a smaller image may lie only partly within the picture: turned around, they
+  // come first, and the picture begins within them.
+  void place_corner(Image& image, int eighths) const {
+    const auto excess = [&](JDIMENSION smaller, JDIMENSION whole) { return smaller - whole * eighths / 8.0; };
+    const double rows =
+        reverses_rows(info_.orientation) ? excess(jpeg_.output_height, jpeg_.image_height) : 0.0;
+    const double columns =
+        reverses_columns(info_.orientation) ? excess(jpeg_.output_width, jpeg_.image_width) : 0.0;
+    image.top = info_.orientation >= 5 ? columns : rows;
+    image.left = info_.orientation >= 5 ? rows : columns;
   }
 
   // libjpeg's texts with the format in front, unless they name it themselves.

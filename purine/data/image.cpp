@@ -16,6 +16,7 @@ void Image::resize(int new_height, int new_width, int new_channels) {
   height = new_height;
   width = new_width;
   channels = new_channels;
+  top = left = 0;
   pixels.resize(row_bytes() * static_cast<std::size_t>(height));
 }
 

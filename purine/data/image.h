@@ -18,8 +18,12 @@ struct Image {
   int width = 0;
   int channels = 0;
   std::vector<std::uint8_t> pixels;
+  /// Where the picture's upper left corner lies, in pixels: not 0 only in one that was decoded at a part of
+  /// its size and turned, where pixels that lie only partly within the picture come first.
+  double top = 0;
+  double left = 0;
 
-  /// Makes room for an image of this size; the pixels' values are unspecified.
+  /// Makes room for an image of this size, with its corner at 0; the pixels' values are unspecified.
   void resize(int new_height, int new_width, int new_channels);
   std::size_t row_bytes() const {
     return static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
