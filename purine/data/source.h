@@ -117,7 +117,6 @@ class BatchContract : public Contract {
                     std::span<const TensorInfo> whole_inputs) const override;
   std::vector<Sharing> sharing() const override { return {}; }
   LayoutRule layouts() const override { return {0, 1, false}; }
-  bool brings_samples() const override { return true; }
 
  protected:
   BatchContract(Piece part, ImageSize image) : part_(part), image_(image) {}
