@@ -48,6 +48,7 @@ class BatchNormalizationContract : public Contract {
   }
 
  protected:
+  void check_epsilon() const;
   BatchNormalizationOptions options_;
 };
 

@@ -25,6 +25,14 @@ void check_same(std::string_view type, const TensorInfo& left, std::string_view 
   }
 }
 
+void check_same_dtype(std::string_view type, const TensorInfo& left, std::string_view left_name,
+                      const TensorInfo& right, std::string_view right_name) {
+  if (left.dtype != right.dtype) {
+    throw Error(type, std::string(left_name) + " is " + left.text() + ", " + std::string(right_name) +
+                          " is " + right.text() + "; they must have one dtype");
+  }
+}
+
 std::vector<SplitRule> split_every_dimension(const TensorInfo& info, int inputs, int outputs) {
   std::vector<SplitRule> rules;
   for (int dimension = 0; dimension < info.shape.rank(); ++dimension) {

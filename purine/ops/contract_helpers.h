@@ -18,6 +18,9 @@ void check_floating(std::string_view type, const TensorInfo& input, std::string_
 /// Throws unless both are equal in shape and dtype; the names are for the message.
 void check_same(std::string_view type, const TensorInfo& left, std::string_view left_name,
                 const TensorInfo& right, std::string_view right_name);
+/// Throws unless both have one dtype.
+void check_same_dtype(std::string_view type, const TensorInfo& left, std::string_view left_name,
+                      const TensorInfo& right, std::string_view right_name);
 /// One rule for every dimension of `info`, splitting all inputs and outputs along it: element-wise operators
 /// whose tensors all have one shape.
 std::vector<SplitRule> split_every_dimension(const TensorInfo& info, int inputs, int outputs);

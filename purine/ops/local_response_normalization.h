@@ -39,7 +39,7 @@ class LocalResponseNormalizationContract : public Contract {
   LayoutRule layouts() const override { return {LayoutRule::all, LayoutRule::all, false}; }
 
  protected:
-  void check_options() const;
+  void check(const TensorInfo& x) const;
   LocalResponseNormalizationOptions options_;
 };
 

@@ -23,6 +23,8 @@ struct Pool2dOptions {
 
   Window vertical() const { return {kernel[0], stride[0], padding[0], padding[2], 1}; }
   Window horizontal() const { return {kernel[1], stride[1], padding[1], padding[3], 1}; }
+  /// Of the maxima's indices: u8 where a window has at most 256 elements, else i32.
+  DType index_dtype() const { return kernel[0] * kernel[1] <= 256 ? DType::u8 : DType::i32; }
 };
 
 /// The greatest element of every window over `x` [N, C, H, W], padding left out; a NaN in the window is the

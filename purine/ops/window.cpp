@@ -1,5 +1,7 @@
 #include "purine/ops/window.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "purine/core/error.h"
@@ -10,19 +12,19 @@ namespace {
 void check_least(std::string_view type, std::string_view what, std::int64_t value, std::int64_t least,
                  std::string_view dimension) {
   if (value < least) {
-    throw Error(type, std::string(what) + " is " + std::to_string(value) + " " + std::string(dimension) +
-                          ", at least " + std::to_string(least) + " is needed");
+    throw Error(type, fmt::format("{} is {} {}, at least {} is needed", what, value, dimension, least));
   }
 }
 
 }  // namespace
 
 std::int64_t Window::positions(std::int64_t extent, bool ceil_mode) const {
-  const std::int64_t room = extent + before + after - span();
+  std::int64_t room = extent + before + after - span();
+  if (ceil_mode) room += stride - 1;
   if (room < 0) return 0;
-  std::int64_t count = room / stride + 1;
-  if (ceil_mode && room % stride != 0 && count * stride < extent + before) ++count;
-  return count;
+  const std::int64_t count = room / stride + 1;
+  const bool starts_outside = (count - 1) * stride >= extent + before;
+  return ceil_mode && starts_outside ? count - 1 : count;
 }
 
 void check_window(std::string_view type, const Window& window, std::string_view dimension) {
@@ -37,20 +39,11 @@ std::int64_t checked_positions(std::string_view type, const Window& window, std:
   const std::int64_t count = window.positions(extent, ceil_mode);
   if (count < 1) {
     throw Error(type,
-                "a window spans " + std::to_string(window.span()) + " elements " + std::string(dimension) +
-                    ", the padded image has " + std::to_string(extent + window.before + window.after),
+                fmt::format("a window spans {} elements {}, the padded image has {}", window.span(),
+                            dimension, extent + window.before + window.after),
                 "make the kernel smaller or the image or its padding larger");
   }
   return count;
-}
-
-std::string list_text(std::span<const std::int64_t> values) {
-  std::string text = "[";
-  for (const std::int64_t value : values) {
-    if (text.size() > 1) text += ", ";
-    text += std::to_string(value);
-  }
-  return text + "]";
 }
 
 }  // namespace purine::ops

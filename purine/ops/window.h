@@ -2,11 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <string>
 #include <string_view>
-
-#include "purine/core/shape.h"
 
 namespace purine::ops {
 
@@ -32,8 +28,5 @@ void check_window(std::string_view type, const Window& window, std::string_view 
 /// The number of windows; throws Error(type, …) where there would be none.
 std::int64_t checked_positions(std::string_view type, const Window& window, std::int64_t extent,
                                std::string_view dimension, bool ceil_mode = false);
-
-/// `[1, 2]`.
-std::string list_text(std::span<const std::int64_t> values);
 
 }  // namespace purine::ops
