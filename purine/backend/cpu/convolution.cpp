@@ -1,0 +1,299 @@
+#include "purine/ops/convolution.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "purine/backend/cpu/batch_parts.h"
+#include "purine/backend/cpu/convolution_loops.h"
+#include "purine/backend/cpu/onednn.h"
+
+namespace purine::cpu {
+namespace {
+
+using dnnl::memory;
+using onednn::Sequence;
+using ops::Conv2dOptions;
+
+/// The least operations of a part: some ten microseconds.
+constexpr double operations_per_part = 4e6;
+/// Each part brings the weights into the primitive's format, about 0.3 ns an element; with this many pixels a
+/// part, that is about 2% of the convolution's time.
+constexpr double pixels_per_part = 800;
+
+/// The geometry of a convolution as oneDNN takes it.
+struct Geometry {
+  explicit Geometry(const Conv2dOptions& options)
+      : strides{options.stride[0], options.stride[1]},
+        dilates{options.dilation[0] - 1, options.dilation[1] - 1},
+        padding_before{options.padding[0], options.padding[1]},
+        padding_after{options.padding[2], options.padding[3]} {}
+  memory::dims strides;
+  memory::dims dilates;
+  memory::dims padding_before;
+  memory::dims padding_after;
+};
+
+/// The shapes of one convolution, or of the part of it that samples [begin, end) are.
+struct Problem {
+  Shape image;
+  Shape weight;
+  Shape output;
+  Conv2dOptions options;
+  Layout layout = Layout::plain;
+
+  double operations() const {
+    return 2.0 * static_cast<double>(output.elements()) *
+           static_cast<double>(weight[1] * weight[2] * weight[3]);
+  }
+  int parts() const {
+    const auto pixels = static_cast<double>(output[0] * output[2] * output[3]);
+    return std::min(batch_parts(output[0], operations(), operations_per_part),
+                    batch_parts(output[0], pixels, pixels_per_part));
+  }
+  Problem samples(std::int64_t begin, std::int64_t end) const {
+    Problem part = *this;
+    part.image.set(0, end - begin);
+    part.output.set(0, end - begin);
+    return part;
+  }
+  std::int64_t image_bytes() const { return sample_bytes(image); }
+  std::int64_t output_bytes() const { return sample_bytes(output); }
+
+  memory::desc image_desc() const { return onednn::describe(image, layout); }
+  memory::desc output_desc() const { return onednn::describe(output, layout); }
+  memory::desc bias_desc() const { return onednn::describe(Shape{output[1]}); }
+  /// Groups are a dimension of their own to oneDNN; the bytes are the same.
+  memory::desc weight_desc() const {
+    if (options.groups == 1) return onednn::describe(weight);
+    const Shape grouped{options.groups, weight[0] / options.groups, weight[1], weight[2], weight[3]};
+    return onednn::describe(grouped);
+  }
+
+ private:
+  static std::int64_t sample_bytes(const Shape& shape) {
+    return shape[1] * shape[2] * shape[3] * static_cast<std::int64_t>(sizeof(float));
+  }
+};
+
+auto forward_desc(const Sequence& sequence, const Problem& problem, bool has_bias) {
+  const Geometry geometry(problem.options);
+  return sequence.describe_primitive<dnnl::convolution_forward>(
+      dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, problem.image_desc(),
+      onednn::in_any_format(problem.weight_desc()), has_bias ? problem.bias_desc() : memory::desc(),
+      problem.output_desc(), geometry.strides, geometry.dilates, geometry.padding_before,
+      geometry.padding_after);
+}
+
+Sequence forward_sequence(const Problem& whole, std::int64_t begin, std::int64_t end, bool has_bias) {
+  const Problem problem = whole.samples(begin, end);
+  Sequence sequence;
+  const auto desc = forward_desc(sequence, problem, has_bias);
+  const auto image = sequence.input(0, problem.image_desc(), begin * problem.image_bytes());
+  const auto weight = sequence.converted(sequence.input(1, problem.weight_desc()), desc.weights_desc());
+  const auto output = sequence.output(0, problem.output_desc(), begin * problem.output_bytes());
+  if (has_bias) {
+    const auto bias = sequence.input(2, problem.bias_desc());
+    sequence.add<dnnl::convolution_forward>(
+        desc,
+        {{DNNL_ARG_SRC, image}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, output}});
+  } else {
+    sequence.add<dnnl::convolution_forward>(
+        desc, {{DNNL_ARG_SRC, image}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, output}});
+  }
+  return sequence;
+}
+
+Sequence input_gradient_sequence(const Problem& whole, std::int64_t begin, std::int64_t end) {
+  const Problem problem = whole.samples(begin, end);
+  const Geometry geometry(problem.options);
+  Sequence sequence;
+  const auto desc = sequence.describe_backward<dnnl::convolution_backward_data>(
+      forward_desc(sequence, problem, false), dnnl::algorithm::convolution_direct, problem.image_desc(),
+      onednn::in_any_format(problem.weight_desc()), problem.output_desc(), geometry.strides, geometry.dilates,
+      geometry.padding_before, geometry.padding_after);
+  const auto output = sequence.input(0, problem.output_desc(), begin * problem.output_bytes());
+  const auto weight = sequence.converted(sequence.input(1, problem.weight_desc()), desc.weights_desc());
+  const auto image = sequence.output(0, problem.image_desc(), begin * problem.image_bytes());
+  sequence.add<dnnl::convolution_backward_data>(
+      desc, {{DNNL_ARG_DIFF_DST, output}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, image}});
+  return sequence;
+}
+
+/// Where a part of a weight gradient leaves its result; null: in the operator's outputs.
+struct WeightGradientPlace {
+  float* weight = nullptr;
+  float* bias = nullptr;
+};
+
+Sequence weight_gradient_sequence(const Problem& whole, std::int64_t begin, std::int64_t end, bool has_bias,
+                                  WeightGradientPlace place) {
+  const Problem problem = whole.samples(begin, end);
+  const Geometry geometry(problem.options);
+  Sequence sequence;
+  const auto desc = sequence.describe_backward<dnnl::convolution_backward_weights>(
+      forward_desc(sequence, problem, has_bias), dnnl::algorithm::convolution_direct, problem.image_desc(),
+      onednn::in_any_format(problem.weight_desc()), has_bias ? problem.bias_desc() : memory::desc(),
+      problem.output_desc(), geometry.strides, geometry.dilates, geometry.padding_before,
+      geometry.padding_after);
+  const auto result = [&](int index, float* address, const memory::desc& result_desc) {
+    return address == nullptr ? sequence.output(index, result_desc) : sequence.fixed(address, result_desc);
+  };
+  const auto image = sequence.input(0, problem.image_desc(), begin * problem.image_bytes());
+  const auto output = sequence.input(1, problem.output_desc(), begin * problem.output_bytes());
+  const auto weight = result(0, place.weight, problem.weight_desc());
+  const bool same_format = desc.diff_weights_desc() == problem.weight_desc();
+  const auto made = same_format ? weight : sequence.intermediate(desc.diff_weights_desc());
+  if (has_bias) {
+    const auto bias = result(1, place.bias, problem.bias_desc());
+    sequence.add<dnnl::convolution_backward_weights>(desc, {{DNNL_ARG_SRC, image},
+                                                            {DNNL_ARG_DIFF_DST, output},
+                                                            {DNNL_ARG_DIFF_WEIGHTS, made},
+                                                            {DNNL_ARG_DIFF_BIAS, bias}});
+  } else {
+    sequence.add<dnnl::convolution_backward_weights>(
+        desc, {{DNNL_ARG_SRC, image}, {DNNL_ARG_DIFF_DST, output}, {DNNL_ARG_DIFF_WEIGHTS, made}});
+  }
+  if (!same_format) sequence.copy(made, weight);
+  return sequence;
+}
+
+/// A weight gradient in parts over the batch: the first lies in the outputs, the others in memory of the
+/// kernel, and whichever part ends last adds them up, always in the same order.
+class SummedWeightGradient final : public Kernel {
+ public:
+  SummedWeightGradient(const Problem& problem, bool has_bias, int parts)
+      : weights_(problem.weight.elements()),
+        biases_(has_bias ? problem.output[1] : 0),
+        partials_(static_cast<std::size_t>((parts - 1) * (weights_ + biases_))) {
+    for (int part = 0; part < parts; ++part) {
+      const auto [begin, end] = batch_range(problem.output[0], part, parts);
+      float* place = part == 0 ? nullptr : partials_.data() + (part - 1) * (weights_ + biases_);
+      parts_.push_back(weight_gradient_sequence(problem, begin, end, has_bias,
+                                                {place, place == nullptr ? nullptr : place + weights_}));
+      scratch_bytes_ = std::max(scratch_bytes_, parts_.back().scratch_bytes());
+    }
+  }
+
+  int parts() const override { return static_cast<int>(parts_.size()); }
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  void run(const KernelCall& call) override {
+    try {
+      parts_[static_cast<std::size_t>(call.part)].run(call);
+    } catch (...) {
+      arrive();
+      throw;
+    }
+    if (arrive()) add_up(call);
+  }
+
+ private:
+  /// True for the last part of an execution.
+  bool arrive() {
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < parts()) return false;
+    arrived_.store(0, std::memory_order_relaxed);
+    return true;
+  }
+  void add_up(const KernelCall& call) {
+    float* weight = call.output<float>(0);
+    float* bias = biases_ > 0 ? call.output<float>(1) : nullptr;
+    const float* partial = partials_.data();
+    for (int part = 1; part < parts(); ++part) {
+      for (std::int64_t i = 0; i < weights_; ++i) weight[i] += partial[i];
+      partial += weights_;
+      for (std::int64_t i = 0; i < biases_; ++i) bias[i] += partial[i];
+      partial += biases_;
+    }
+  }
+
+  std::int64_t weights_;
+  std::int64_t biases_;
+  std::vector<float> partials_;
+  std::vector<Sequence> parts_;
+  std::size_t scratch_bytes_ = 0;
+  std::atomic<int> arrived_ = 0;
+};
+
+/// Sums over many pixels gain from parts; the memory for them stays below a mebibyte.
+int weight_gradient_parts(const Problem& problem) {
+  constexpr double operations_per_sum = 50e6;
+  constexpr std::int64_t most_elements = 1 << 18;
+  const int parts = batch_parts(problem.output[0], problem.operations(), operations_per_sum);
+  return static_cast<int>(std::min<std::int64_t>(parts, 1 + most_elements / problem.weight.elements()));
+}
+
+template <typename MakeSequence>
+std::unique_ptr<Kernel> divide_batch(const Problem& problem, MakeSequence make_sequence) {
+  std::vector<Sequence> sequences;
+  const int parts = problem.parts();
+  for (int part = 0; part < parts; ++part) {
+    const auto [begin, end] = batch_range(problem.output[0], part, parts);
+    sequences.push_back(make_sequence(begin, end));
+  }
+  return std::make_unique<onednn::SequenceKernel>(std::move(sequences));
+}
+
+/// Without samples there is nothing to convolve, and the weights' gradient is 0.
+std::unique_ptr<Kernel> bind_empty(const BindContext& context) {
+  std::vector<std::size_t> bytes;
+  for (const TensorInfo& output : context.outputs) bytes.push_back(output.bytes());
+  return make_kernel([bytes](const KernelCall& call) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) std::memset(call.outputs[i], 0, bytes[i]);
+  });
+}
+
+std::unique_ptr<Kernel> bind_conv2d(const BindContext& context) {
+  const auto& contract = context.as<ops::Conv2d>();
+  const Shape& image = context.input(0).shape;
+  const Shape& output = context.output(0).shape;
+  const bool has_bias = context.inputs.size() == 3 && contract.adds_bias();
+  if (image[0] == 0) return bind_empty(context);
+  if (context.input(0).dtype == DType::f64) {
+    return convolution_loops(image, context.input(1).shape, output, contract.options(),
+                             context.input_layouts[0], has_bias);
+  }
+  const onednn::SingleThread single_thread;
+  const Problem problem{image, context.input(1).shape, output, contract.options(), context.input_layouts[0]};
+  return divide_batch(problem, [&](std::int64_t begin, std::int64_t end) {
+    return forward_sequence(problem, begin, end, has_bias);
+  });
+}
+
+std::unique_ptr<Kernel> bind_conv2d_input_gradient(const BindContext& context) {
+  const Conv2dOptions& options = context.as<ops::Conv2dInputGradient>().options();
+  const Shape& image = context.output(0).shape;
+  const Shape& output = context.input(0).shape;
+  if (image[0] == 0) return bind_empty(context);
+  if (context.input(0).dtype == DType::f64) {
+    return convolution_input_gradient_loops(image, context.input(1).shape, output, options,
+                                            context.input_layouts[0]);
+  }
+  const onednn::SingleThread single_thread;
+  const Problem problem{image, context.input(1).shape, output, options, context.input_layouts[0]};
+  return divide_batch(problem, [&](std::int64_t begin, std::int64_t end) {
+    return input_gradient_sequence(problem, begin, end);
+  });
+}
+
+std::unique_ptr<Kernel> bind_conv2d_weight_gradient(const BindContext& context) {
+  const auto& contract = context.as<ops::Conv2dWeightGradient>();
+  const Shape& image = context.input(0).shape;
+  const Shape& output = context.input(1).shape;
+  if (image[0] == 0) return bind_empty(context);
+  if (context.input(0).dtype == DType::f64) {
+    return convolution_weight_gradient_loops(image, context.output(0).shape, output, contract.options(),
+                                             context.input_layouts[0], contract.has_bias());
+  }
+  const onednn::SingleThread single_thread;
+  const Problem problem{image, context.output(0).shape, output, contract.options(), context.input_layouts[0]};
+  return std::make_unique<SummedWeightGradient>(problem, contract.has_bias(), weight_gradient_parts(problem));
+}
+
+}  // namespace
+
+void register_convolution(KernelRegistry& registry) {
+  registry.add("conv2d", bind_conv2d);
+  registry.add("conv2d_input_gradient", bind_conv2d_input_gradient);
+  registry.add("conv2d_weight_gradient", bind_conv2d_weight_gradient);
+}
+
+}  // namespace purine::cpu
