@@ -1,0 +1,60 @@
+// The loops of pooling, for both layouts and all dtypes, in the processor's best vector instructions.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "purine/graph/contract.h"
+#include "purine/ops/pooling.h"
+
+namespace purine::cpu {
+
+/// A pooling of images [N, channels, height, width] into [N, channels, out_height, out_width].
+struct PoolGeometry {
+  PoolGeometry(const Shape& image, const Shape& pooled, const ops::Pool2dOptions& options, Layout layout,
+               DType dtype);
+
+  std::int64_t channels;
+  std::int64_t height;
+  std::int64_t width;
+  std::int64_t out_height;
+  std::int64_t out_width;
+  ops::Window vertical;
+  ops::Window horizontal;
+  bool count_include_pad;
+  Layout layout;
+  DType dtype;
+  DType index_dtype;  ///< of the maxima's indices
+
+  std::int64_t image_elements() const { return channels * height * width; }
+  std::int64_t pooled_elements() const { return channels * out_height * out_width; }
+};
+
+/// The elements of the image that a window covers, [begin, end), and which element of the window the first
+/// is.
+struct Cover {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t first;
+};
+inline Cover cover_of(const ops::Window& window, std::int64_t extent, std::int64_t position) {
+  const std::int64_t start = position * window.stride - window.before;
+  const std::int64_t begin = std::max<std::int64_t>(start, 0);
+  return {begin, std::min(start + window.kernel, extent), begin - start};
+}
+
+/// Each function works on the samples [begin, end) of the batch.
+void max_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::byte* index,
+              std::int64_t begin, std::int64_t end);
+void max_pool_gradient(const PoolGeometry& geometry, const std::byte* dy, const std::byte* index,
+                       std::byte* dx, std::int64_t begin, std::int64_t end);
+/// An index that points into the padding selects 0.
+void max_pool_select(const PoolGeometry& geometry, const std::byte* x, const std::byte* index, std::byte* y,
+                     std::int64_t begin, std::int64_t end);
+void average_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::int64_t begin,
+                  std::int64_t end);
+void average_pool_gradient(const PoolGeometry& geometry, const std::byte* dy, std::byte* dx,
+                           std::int64_t begin, std::int64_t end);
+
+}  // namespace purine::cpu
