@@ -1,0 +1,87 @@
+#include "purine/ops/batch_normalization.h"
+
+#include <algorithm>
+
+#include "purine/backend/cpu/batch_normalization_loops.h"
+#include "purine/backend/cpu/batch_parts.h"
+#include "purine/program/kernel.h"
+
+namespace purine::cpu {
+namespace {
+
+/// The least elements in a part: some tens of microseconds.
+constexpr double elements_per_part = 65536;
+/// Where the channels are last, parts share pixels; each takes whole cache lines, two of f32.
+constexpr std::int64_t channels_per_unit = 32;
+
+ChannelGeometry geometry_of(const TensorInfo& x, Layout layout, double epsilon) {
+  std::int64_t pixels = 1;
+  for (int dimension = 2; dimension < x.shape.rank(); ++dimension) pixels *= x.shape[dimension];
+  // Without pixels, or with one, the layouts are the same.
+  const bool channels_last = layout == Layout::channels_last || pixels == 1;
+  return {x.shape[0], x.shape[1], pixels, channels_last, x.dtype, epsilon};
+}
+
+/// A kernel that calls function(call, first channel, last channel) for each part of the channels: statistics
+/// belong to one channel, so no part needs another.
+template <typename Function>
+std::unique_ptr<Kernel> divide_channels(const ChannelGeometry& geometry, Function function) {
+  const std::int64_t unit = geometry.channels_last ? channels_per_unit : 1;
+  const std::int64_t units = (geometry.channels + unit - 1) / unit;
+  const double elements = static_cast<double>(geometry.channels * geometry.elements_per_channel());
+  const int parts = batch_parts(units, elements, elements_per_part);
+  const std::int64_t most = (units + parts - 1) / parts * unit;
+  return make_kernel(
+      [=](const KernelCall& call) {
+        const auto [begin, end] = batch_range(units, call.part, parts);
+        function(call, begin * unit, std::min(end * unit, geometry.channels));
+      },
+      parts, geometry.scratch_bytes(most));
+}
+
+std::unique_ptr<Kernel> bind_training(const BindContext& context) {
+  const double epsilon = context.as<ops::BatchNormalizationTraining>().options().epsilon;
+  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0], epsilon);
+  return divide_channels(geometry, [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
+    const auto& in = call.inputs;
+    const auto& out = call.outputs;
+    batch_statistics(geometry, in[0], out[1], out[2], call.scratch, begin, end);
+    batch_normalize(geometry, in[0], in[1], in[2], out[1], out[2], out[0], call.scratch, begin, end);
+  });
+}
+
+std::unique_ptr<Kernel> bind_inference(const BindContext& context) {
+  const double epsilon = context.as<ops::BatchNormalizationInference>().options().epsilon;
+  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0], epsilon);
+  return divide_channels(geometry, [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
+    const auto& in = call.inputs;
+    batch_normalize(geometry, in[0], in[1], in[2], in[3], in[4], call.outputs[0], call.scratch, begin, end);
+  });
+}
+
+std::unique_ptr<Kernel> bind_gradient(const BindContext& context, double epsilon, bool through_statistics) {
+  const ChannelGeometry geometry = geometry_of(context.input(1), context.input_layouts[1], epsilon);
+  return divide_channels(geometry, [=](const KernelCall& call, std::int64_t begin, std::int64_t end) {
+    const auto& in = call.inputs;
+    const auto& out = call.outputs;
+    batch_normalize_gradient(geometry, in[0], in[1], in[2], in[3], in[4], through_statistics, out[0], out[1],
+                             out[2], call.scratch, begin, end);
+  });
+}
+
+}  // namespace
+
+void register_batch_normalization(KernelRegistry& registry) {
+  registry.add("batch_normalization_training", bind_training);
+  registry.add("batch_normalization_inference", bind_inference);
+  registry.add("batch_normalization_training_gradient", [](const BindContext& context) {
+    const auto& contract = context.as<ops::BatchNormalizationTrainingGradient>();
+    return bind_gradient(context, contract.options().epsilon, true);
+  });
+  registry.add("batch_normalization_inference_gradient", [](const BindContext& context) {
+    const auto& contract = context.as<ops::BatchNormalizationInferenceGradient>();
+    return bind_gradient(context, contract.options().epsilon, false);
+  });
+}
+
+}  // namespace purine::cpu
