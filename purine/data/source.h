@@ -117,6 +117,7 @@ class BatchContract : public Contract {
                     std::span<const TensorInfo> whole_inputs) const override;
   std::vector<Sharing> sharing() const override { return {}; }
   LayoutRule layouts() const override { return {0, 1, false}; }
+  bool brings_samples() const override { return true; }
 
  protected:
   BatchContract(Piece part, ImageSize image) : part_(part), image_(image) {}
@@ -143,6 +144,7 @@ class DataSource final : public BatchContract {
   std::int64_t batches_per_epoch() const;
   /// The number of samples in an iteration's batch.
   std::int64_t batch_size(std::int64_t iteration) const;
+  std::int64_t samples_per_epoch() const override { return dataset_->size(); }
 
   std::string_view type() const override { return "data_source"; }
   std::string attributes() const override;

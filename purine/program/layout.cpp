@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "purine/ops/reorder.h"
+#include "purine/program/lowered.h"
+
+namespace purine::program {
+namespace {
+
+bool flexible(std::uint32_t mask, std::size_t index) {
+  return ((mask >> std::min<std::size_t>(index, 31)) & 1U) != 0;
+}
+
+bool has_layouts(const TensorInfo& info) {
+  return info.shape.rank() == 4;
+}
+
+/// Both layouts are the same bytes: one channel, or one pixel.
+bool layouts_coincide(const TensorInfo& info) {
+  return info.shape[1] == 1 || info.shape[2] * info.shape[3] == 1;
+}
+
+class LayoutAssigner {
+ public:
+  LayoutAssigner(Graph& graph, Lowered& lowered) : graph_(graph), lowered_(lowered) {}
+
+  void run() {
+    Lowered result;
+    result.tensors = lowered_.tensors;
+    result.variables = lowered_.variables;
+    for (std::uint32_t i = 0; i < lowered_.operators.size(); ++i) {
+      LoweredOperator op = lowered_.operators[i];
+      const LayoutRule rule = op.contract->layouts();
+      const Layout chosen = choose(result, op, rule);
+      for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+        const bool free = flexible(rule.inputs, k) && has_layouts(result.tensors[op.inputs[k]].info);
+        const Layout layout = free ? chosen : Layout::plain;
+        op.inputs[k] = in_layout(result, op.inputs[k], layout, i);
+        op.input_layouts.push_back(layout);
+      }
+      const auto index = static_cast<std::uint32_t>(result.operators.size());
+      for (std::size_t k = 0; k < op.outputs.size(); ++k) {
+        LoweredTensor& output = result.tensors[op.outputs[k]];
+        output.producer = index;
+        if (flexible(rule.outputs, k) && has_layouts(output.info)) output.layout = chosen;
+        op.output_layouts.push_back(output.layout);
+      }
+      result.operators.push_back(std::move(op));
+    }
+    for (LoweredVariable& variable : result.variables) {
+      // A variable's storage is plain, so its next value must be.
+      if (variable.next == none) continue;
+      const LoweredTensor& next = result.tensors[variable.next];
+      PURINE_CHECK(next.layout == Layout::plain || layouts_coincide(next.info));
+    }
+    result.find_consumers();
+    lowered_ = std::move(result);
+  }
+
+ private:
+  /// What the operator prefers, else what most of its inputs' elements are in already; for an operator
+  /// without such inputs, what a reader of its outputs prefers.
+  Layout choose(const Lowered& result, const LoweredOperator& op, const LayoutRule& rule) const {
+    if (rule.prefers_channels_last) return Layout::channels_last;
+    std::int64_t last = 0;
+    std::int64_t plain = 0;
+    bool has_input = false;
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      const LoweredTensor& input = result.tensors[op.inputs[k]];
+      if (!flexible(rule.inputs, k) || !has_layouts(input.info)) continue;
+      has_input = true;
+      // Variables keep the plain layout, and so does what updates them.
+      if (input.variable != none) return Layout::plain;
+      if (layouts_coincide(input.info)) continue;
+      (input.layout == Layout::channels_last ? last : plain) += input.info.shape.elements();
+    }
+    if (!has_input && reader_prefers_channels_last(op, rule)) return Layout::channels_last;
+    return last > plain ? Layout::channels_last : Layout::plain;
+  }
+
+  bool reader_prefers_channels_last(const LoweredOperator& op, const LayoutRule& rule) const {
+    for (std::size_t k = 0; k < op.outputs.size(); ++k) {
+      if (!flexible(rule.outputs, k)) continue;
+      for (const std::uint32_t reader : lowered_.tensors[op.outputs[k]].consumers) {
+        if (lowered_.operators[reader].contract->layouts().prefers_channels_last) return true;
+      }
+    }
+    return false;
+  }
+
+  std::uint32_t in_layout(Lowered& result, std::uint32_t tensor, Layout layout, std::uint32_t reader) {
+    if (result.tensors[tensor].layout == layout || layouts_coincide(result.tensors[tensor].info))
+      return tensor;
+    const auto [entry, inserted] = copies_.try_emplace({tensor, layout}, none);
+    if (!inserted) return entry->second;
+    const LoweredTensor source = result.tensors[tensor];
+    const std::uint32_t copy = static_cast<std::uint32_t>(result.tensors.size());
+    const auto op = static_cast<std::uint32_t>(result.operators.size());
+    const char* suffix = layout == Layout::channels_last ? "/to_channels_last" : "/to_plain";
+    result.tensors.push_back({source.info, layout, op, none, source.origin, {}});
+    result.operators.push_back({std::make_shared<ops::Reorder>(layout),
+                                {tensor},
+                                {copy},
+                                {source.layout},
+                                {layout},
+                                none,
+                                graph_.tensor(source.origin).path() + suffix,
+                                lowered_.operators[reader].location});
+    entry->second = copy;
+    return copy;
+  }
+
+  Graph& graph_;
+  Lowered& lowered_;
+  std::map<std::pair<std::uint32_t, Layout>, std::uint32_t> copies_;
+};
+
+}  // namespace
+
+void assign_layouts(Graph& graph, Lowered& lowered, bool channels_last) {
+  if (channels_last) {
+    LayoutAssigner(graph, lowered).run();
+    return;
+  }
+  for (LoweredOperator& op : lowered.operators) {
+    op.input_layouts.assign(op.inputs.size(), Layout::plain);
+    op.output_layouts.assign(op.outputs.size(), Layout::plain);
+  }
+}
+
+}  // namespace purine::program

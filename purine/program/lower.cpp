@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "purine/ops/assign.h"
+#include "purine/program/host.h"
+#include "purine/program/lowered.h"
+
+namespace purine::program {
+namespace {
+
+std::vector<bool> find_live(Graph& graph) {
+  std::vector<bool> live(graph.operator_count(), false);
+  std::vector<std::uint32_t> pending;
+  const auto need = [&](Tensor tensor) {
+    if (!tensor.has_producer()) return;
+    const std::uint32_t producer = tensor.producer().index();
+    if (live[producer]) return;
+    live[producer] = true;
+    pending.push_back(producer);
+  };
+  for (const Variable variable : graph.variables()) {
+    if (variable.has_next()) need(variable.next());
+  }
+  for (const Tensor tensor : graph.watched()) need(tensor);
+  for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
+    if (graph.op(i).contract().has_side_effect() && !live[i]) {
+      live[i] = true;
+      pending.push_back(i);
+    }
+  }
+  while (!pending.empty()) {
+    const Operator op = graph.op(pending.back());
+    pending.pop_back();
+    for (int i = 0; i < op.input_count(); ++i) need(op.input(i));
+  }
+  return live;
+}
+
+class Lowerer {
+ public:
+  explicit Lowerer(Graph& graph) : graph_(graph), mapped_(graph.tensor_count(), none) {}
+
+  Lowered run() {
+    const std::vector<Variable> variables = graph_.variables();
+    result_.variables.resize(variables.size());
+    for (std::uint32_t i = 0; i < variables.size(); ++i) variable_index_.emplace(variables[i].index(), i);
+    const std::vector<bool> live = find_live(graph_);
+    for (std::uint32_t i = 0; i < graph_.operator_count(); ++i) {
+      if (live[i]) add_operator(graph_.op(i));
+    }
+    for (const Tensor tensor : graph_.watched()) {
+      add({std::make_shared<HostRead>(),
+           {map(tensor)},
+           {},
+           {},
+           {},
+           none,
+           tensor.path() + "/host_read",
+           tensor.location()});
+    }
+    result_.find_consumers();
+    for (std::uint32_t i = 0; i < variables.size(); ++i) {
+      if (variables[i].has_next()) set_next(i, variables[i]);
+    }
+    result_.find_consumers();
+    return std::move(result_);
+  }
+
+ private:
+  std::uint32_t add(LoweredOperator op) {
+    result_.operators.push_back(std::move(op));
+    return static_cast<std::uint32_t>(result_.operators.size() - 1);
+  }
+
+  std::uint32_t add_tensor(const TensorInfo& info, std::uint32_t producer, std::uint32_t origin) {
+    result_.tensors.push_back({info, Layout::plain, producer, none, origin, {}});
+    return static_cast<std::uint32_t>(result_.tensors.size() - 1);
+  }
+
+  std::uint32_t map(Tensor tensor) {
+    std::uint32_t& mapped = mapped_[tensor.index()];
+    if (mapped != none) return mapped;
+    if (tensor.has_producer()) PURINE_CHECK(mapped != none);
+    if (graph_.is_variable(tensor)) {
+      mapped = add_tensor(tensor.info(), none, tensor.index());
+      const std::uint32_t index = variable_index_.at(tensor.index());
+      result_.tensors[mapped].variable = index;
+      result_.variables[index].tensor = mapped;
+      return mapped;
+    }
+    const std::uint32_t op = add({std::make_shared<HostInput>(tensor.info()),
+                                  {},
+                                  {},
+                                  {},
+                                  {},
+                                  none,
+                                  tensor.path() + "/host_input",
+                                  tensor.location()});
+    mapped = add_tensor(tensor.info(), op, tensor.index());
+    result_.operators[op].outputs = {mapped};
+    return mapped;
+  }
+
+  void add_operator(Operator op) {
+    LoweredOperator lowered{op.contract_pointer(), {}, {}, {}, {}, op.index(), {}, op.location()};
+    for (int i = 0; i < op.input_count(); ++i) lowered.inputs.push_back(map(op.input(i)));
+    const std::uint32_t index = add(std::move(lowered));
+    for (int i = 0; i < op.output_count(); ++i) {
+      const Tensor output = op.output(i);
+      mapped_[output.index()] = add_tensor(output.info(), index, output.index());
+      result_.operators[index].outputs.push_back(mapped_[output.index()]);
+    }
+  }
+
+  void set_next(std::uint32_t index, Variable variable) {
+    const std::uint32_t current = map(variable);
+    std::uint32_t next = map(variable.next());
+    if (!can_update_in_place(current, next)) {
+      if (result_.tensors[next].producer == none) {
+        // The next value is another variable: its value is taken aside first, so that two variables can swap.
+        next = add_assign(next, next, variable.path() + "/take");
+      }
+      next = add_assign(current, next, variable.path() + "/assign");
+    }
+    result_.variables[index].next = next;
+  }
+
+  std::uint32_t add_assign(std::uint32_t variable, std::uint32_t value, std::string path) {
+    const std::uint32_t op = add({std::make_shared<ops::Assign>(),
+                                  {variable, value},
+                                  {},
+                                  {},
+                                  {},
+                                  none,
+                                  std::move(path),
+                                  graph_.tensor(result_.tensors[variable].origin).location()});
+    const std::uint32_t output =
+        add_tensor(result_.tensors[variable].info, op, result_.tensors[variable].origin);
+    result_.operators[op].outputs = {output};
+    return output;
+  }
+
+  /// The producer of the next value may overwrite the variable iff its contract allows it, no other variable
+  /// takes the same tensor as its next value, and no reader of the old value needs something that the
+  /// producer makes (it would have to run both before and after it).
+  bool can_update_in_place(std::uint32_t current, std::uint32_t next) {
+    const std::uint32_t producer = result_.tensors[next].producer;
+    if (producer == none || taken_.contains(next)) return false;
+    const LoweredOperator& op = result_.operators[producer];
+    bool allowed = false;
+    for (const Sharing& sharing : op.contract->sharing()) {
+      allowed = allowed || (sharing.kind == Sharing::Kind::overwrite &&
+                            op.inputs[static_cast<std::size_t>(sharing.input)] == current &&
+                            op.outputs[static_cast<std::size_t>(sharing.output)] == next);
+    }
+    if (!allowed || std::count(op.inputs.begin(), op.inputs.end(), current) != 1) return false;
+    if (reads_depend_on(current, producer)) return false;
+    taken_.insert(next);
+    update_of_.emplace(current, producer);
+    return true;
+  }
+
+  /// Whether some reader of `tensor` but the producer comes after the producer: through values, or because it
+  /// comes after the update of another variable that something after the producer reads.
+  bool reads_depend_on(std::uint32_t tensor, std::uint32_t producer) {
+    const auto& readers = result_.tensors[tensor].consumers;
+    std::vector<std::uint32_t> pending = {producer};
+    std::unordered_set<std::uint32_t> seen;
+    while (!pending.empty()) {
+      const std::uint32_t op = pending.back();
+      pending.pop_back();
+      if (op != producer && std::binary_search(readers.begin(), readers.end(), op)) return true;
+      const auto visit = [&](std::uint32_t next) {
+        if (seen.insert(next).second) pending.push_back(next);
+      };
+      for (const std::uint32_t output : result_.operators[op].outputs) {
+        for (const std::uint32_t consumer : result_.tensors[output].consumers) visit(consumer);
+      }
+      for (const std::uint32_t input : result_.operators[op].inputs) {
+        const auto update = update_of_.find(input);
+        if (update != update_of_.end() && update->second != op) visit(update->second);
+      }
+    }
+    return false;
+  }
+
+  Graph& graph_;
+  Lowered result_;
+  std::vector<std::uint32_t> mapped_;
+  std::unordered_map<std::uint32_t, std::uint32_t> variable_index_;  // by the variable's tensor
+  std::unordered_set<std::uint32_t> taken_;                          // next values computed in place
+  std::unordered_map<std::uint32_t, std::uint32_t> update_of_;       // by the variable's current value
+};
+
+}  // namespace
+
+std::string Lowered::path(Graph& graph, std::uint32_t op) const {
+  const LoweredOperator& record = operators[op];
+  return record.origin == none ? record.added_path : graph.op(record.origin).path();
+}
+
+std::vector<TensorInfo> Lowered::infos(const std::vector<std::uint32_t>& tensors_of) const {
+  std::vector<TensorInfo> result;
+  for (const std::uint32_t tensor : tensors_of) result.push_back(tensors[tensor].info);
+  return result;
+}
+
+void Lowered::find_consumers() {
+  for (LoweredTensor& tensor : tensors) tensor.consumers.clear();
+  for (std::uint32_t op = 0; op < operators.size(); ++op) {
+    for (const std::uint32_t input : operators[op].inputs) {
+      std::vector<std::uint32_t>& consumers = tensors[input].consumers;
+      if (consumers.empty() || consumers.back() != op) consumers.push_back(op);
+    }
+  }
+}
+
+Lowered lower(Graph& graph) {
+  return Lowerer(graph).run();
+}
+
+std::vector<std::uint32_t> serial_order(const Lowered& lowered) {
+  const std::size_t count = lowered.operators.size();
+  std::vector<std::uint32_t> waiting(count, 0);
+  std::vector<std::vector<std::uint32_t>> updates_after(count);  // per reader: the updates that wait for it
+  std::vector<bool> early(count, false);
+  for (const LoweredVariable& variable : lowered.variables) {
+    if (variable.next == none) continue;
+    const std::uint32_t update = lowered.tensors[variable.next].producer;
+    early[update] = true;
+    for (const std::uint32_t reader : lowered.tensors[variable.tensor].consumers) {
+      if (reader == update) continue;
+      updates_after[reader].push_back(update);
+      ++waiting[update];
+    }
+  }
+  for (std::uint32_t op = 0; op < count; ++op) {
+    if (lowered.operators[op].outputs.empty()) early[op] = true;
+  }
+  for (const LoweredTensor& tensor : lowered.tensors) {
+    if (tensor.producer == none) continue;
+    for (const std::uint32_t consumer : tensor.consumers) ++waiting[consumer];
+  }
+
+  using Key = std::pair<bool, std::uint32_t>;  // the early ones first, then by index
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> ready;
+  for (std::uint32_t op = 0; op < count; ++op) {
+    if (waiting[op] == 0) ready.emplace(!early[op], op);
+  }
+  std::vector<std::uint32_t> order;
+  order.reserve(count);
+  const auto release = [&](std::uint32_t op) {
+    if (--waiting[op] == 0) ready.emplace(!early[op], op);
+  };
+  while (!ready.empty()) {
+    const std::uint32_t op = ready.top().second;
+    ready.pop();
+    order.push_back(op);
+    for (const std::uint32_t output : lowered.operators[op].outputs) {
+      for (const std::uint32_t consumer : lowered.tensors[output].consumers) release(consumer);
+    }
+    for (const std::uint32_t update : updates_after[op]) release(update);
+  }
+  PURINE_CHECK_EQUAL(order.size(), count);
+  return order;
+}
+
+}  // namespace purine::program

@@ -1,0 +1,63 @@
+// A graph on its way to a program: what runs, in which layout, and which vertices were added on the way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "purine/graph/graph.h"
+
+namespace purine::program {
+
+inline constexpr std::uint32_t none = 0xffffffffU;
+
+struct LoweredTensor {
+  TensorInfo info;
+  Layout layout = Layout::plain;
+  std::uint32_t producer = none;  ///< operator; none for variables
+  std::uint32_t variable = none;  ///< index among the graph's variables, for a variable's current value
+  std::uint32_t origin = none;    ///< the graph's tensor; for a copy in another layout, what it is a copy of
+  std::vector<std::uint32_t> consumers;  ///< operators that read it, ascending, each once
+};
+
+struct LoweredOperator {
+  ContractPtr contract;
+  std::vector<std::uint32_t> inputs;
+  std::vector<std::uint32_t> outputs;
+  std::vector<Layout> input_layouts;  ///< set by assign_layouts
+  std::vector<Layout> output_layouts;
+  std::uint32_t origin = none;  ///< the graph's operator, none for one that was added
+  std::string added_path;       ///< the path of one that was added
+  Location location;
+};
+
+struct LoweredVariable {
+  std::uint32_t tensor = none;  ///< none where nothing that runs touches it
+  std::uint32_t next = none;    ///< computed in the variable's own storage; none where it never changes
+};
+
+/// Operators in a topological order within an iteration.
+struct Lowered {
+  std::vector<LoweredTensor> tensors;
+  std::vector<LoweredOperator> operators;
+  std::vector<LoweredVariable> variables;
+
+  std::string path(Graph& graph, std::uint32_t op) const;
+  std::vector<TensorInfo> infos(const std::vector<std::uint32_t>& tensors_of) const;
+  void find_consumers();
+};
+
+/// What runs: the operators that some variable's next value, some watched tensor or some side effect depends
+/// on; with a host input for every input, a host read for every watched tensor, and an assignment where a
+/// next value cannot be computed in its variable's own storage.
+Lowered lower(Graph& graph);
+
+/// Chooses the layouts and adds reorders between operators that disagree. Without `channels_last` all is
+/// plain.
+void assign_layouts(Graph& graph, Lowered& lowered, bool channels_last);
+
+/// The order in which one worker would run an iteration: the graph's, but variables are updated, and values
+/// handed to the host, as soon as they can be, which frees their inputs.
+std::vector<std::uint32_t> serial_order(const Lowered& lowered);
+
+}  // namespace purine::program

@@ -1,0 +1,389 @@
+#include "purine/program/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "purine/core/error.h"
+
+namespace purine::program {
+namespace {
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + storage_alignment - 1) / storage_alignment * storage_alignment;
+}
+
+/// Which operators precede which within an iteration, as far as it is known: bit sets up to a size, nothing
+/// beyond.
+class Ancestors {
+ public:
+  explicit Ancestors(std::size_t count)
+      : words_(count <= limit ? (count + 63) / 64 : 0), bits_(words_ * count, 0) {}
+
+  void add(std::uint32_t op, std::uint32_t predecessor) {
+    if (words_ == 0) return;
+    std::uint64_t* row = bits_.data() + op * words_;
+    const std::uint64_t* other = bits_.data() + predecessor * words_;
+    for (std::size_t i = 0; i < words_; ++i) row[i] |= other[i];
+    row[predecessor / 64] |= std::uint64_t{1} << (predecessor % 64);
+  }
+  bool precedes(std::uint32_t predecessor, std::uint32_t op) const {
+    if (words_ == 0) return false;
+    return ((bits_[op * words_ + predecessor / 64] >> (predecessor % 64)) & 1U) != 0;
+  }
+
+ private:
+  static constexpr std::size_t limit = 16384;
+  std::size_t words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+/// Tensors that lie in the same bytes.
+struct Group {
+  TensorStorage::Kind kind = TensorStorage::Kind::arena;
+  std::size_t bytes = 0;
+  std::size_t offset = 0;
+  std::vector<std::uint32_t> version;  // the tensors that hold the newest content
+  std::vector<std::uint32_t> tensors;
+};
+
+class Planner {
+ public:
+  Planner(const Lowered& lowered, std::span<const std::uint32_t> order, const MemoryOptions& options)
+      : lowered_(lowered),
+        order_(order),
+        options_(options),
+        position_(lowered.operators.size(), 0),
+        group_of_(lowered.tensors.size(), none),
+        ancestors_(lowered.operators.size()) {
+    for (std::uint32_t i = 0; i < order.size(); ++i) position_[order[i]] = i;
+    plan_.tensors.resize(lowered.tensors.size());
+    plan_.elided.assign(lowered.operators.size(), false);
+  }
+
+  MemoryPlan run() {
+    form_groups();
+    order_variables();
+    find_lifetimes();
+    place();
+    wrap_around();
+    place_slots();
+    finish();
+    return std::move(plan_);
+  }
+
+ private:
+  bool brings_data(std::uint32_t op) const { return lowered_.operators[op].contract->brings_samples(); }
+
+  void form_groups() {
+    for (const LoweredVariable& variable : lowered_.variables) {
+      if (variable.tensor == none) continue;
+      const std::uint32_t group = new_group(variable.tensor, TensorStorage::Kind::variable);
+      if (variable.next != none) join(variable.next, group);
+    }
+    for (const std::uint32_t op : order_) {
+      if (options_.reuse) share(op);
+      for (const std::uint32_t output : lowered_.operators[op].outputs) {
+        if (group_of_[output] != none) continue;
+        new_group(output, brings_data(op) && options_.slots > 1 ? TensorStorage::Kind::slots
+                                                                : TensorStorage::Kind::arena);
+      }
+    }
+  }
+
+  std::uint32_t new_group(std::uint32_t tensor, TensorStorage::Kind kind) {
+    const auto index = static_cast<std::uint32_t>(groups_.size());
+    groups_.push_back({kind, round_up(lowered_.tensors[tensor].info.bytes()), 0, {tensor}, {tensor}});
+    group_of_[tensor] = index;
+    return index;
+  }
+
+  void join(std::uint32_t tensor, std::uint32_t group) {
+    group_of_[tensor] = group;
+    groups_[group].tensors.push_back(tensor);
+  }
+
+  void share(std::uint32_t op_index) {
+    const LoweredOperator& op = lowered_.operators[op_index];
+    std::size_t views = 0;
+    for (const Sharing& sharing : op.contract->sharing()) {
+      const auto input_at = static_cast<std::size_t>(sharing.input);
+      const auto output_at = static_cast<std::size_t>(sharing.output);
+      if (input_at >= op.inputs.size() || output_at >= op.outputs.size()) continue;
+      const std::uint32_t input = op.inputs[input_at];
+      const std::uint32_t output = op.outputs[output_at];
+      if (group_of_[output] != none) continue;
+      Group& group = groups_[group_of_[input]];
+      const bool same_bytes = lowered_.tensors[input].info.bytes() == lowered_.tensors[output].info.bytes();
+      const bool same_layout = op.input_layouts[input_at] == op.output_layouts[output_at];
+      if (group.kind != TensorStorage::Kind::arena || !same_bytes || !same_layout) continue;
+      if (sharing.kind == Sharing::Kind::view) {
+        join(output, group_of_[input]);
+        group.version.push_back(output);
+        ++views;
+      } else if (is_last_reader(op_index, input)) {
+        join(output, group_of_[input]);
+        group.version = {output};
+      }
+    }
+    plan_.elided[op_index] = views > 0 && views == op.outputs.size();
+  }
+
+  /// The operator is the only one that reads what the input's bytes hold now, and reads it once.
+  bool is_last_reader(std::uint32_t op, std::uint32_t input) const {
+    const std::vector<std::uint32_t>& inputs = lowered_.operators[op].inputs;
+    if (std::count(inputs.begin(), inputs.end(), input) != 1) return false;
+    const Group& group = groups_[group_of_[input]];
+    if (std::find(group.version.begin(), group.version.end(), input) == group.version.end()) return false;
+    for (const std::uint32_t tensor : group.version) {
+      if (tensor != input && std::count(inputs.begin(), inputs.end(), tensor) != 0) return false;
+      for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
+        if (consumer != op && !plan_.elided[consumer]) return false;
+      }
+    }
+    return true;
+  }
+
+  /// All readers of a variable's current value before its update; all readers of the next value, and the
+  /// update itself, before the next update.
+  void order_variables() {
+    for (const LoweredVariable& variable : lowered_.variables) {
+      if (variable.tensor == none || variable.next == none) continue;
+      const std::uint32_t update = lowered_.tensors[variable.next].producer;
+      for (const std::uint32_t reader : lowered_.tensors[variable.tensor].consumers) {
+        if (reader != update) plan_.orders.push_back({reader, update, 0});
+      }
+      for (const std::uint32_t reader : lowered_.tensors[variable.next].consumers) {
+        plan_.orders.push_back({reader, update, 1});
+      }
+    }
+  }
+
+  /// Touchers of a group after which nobody else touches it as far as values tell: its readers, and producers
+  /// whose output nobody reads. An operator that is a view has nothing to do and touches nothing.
+  void find_lifetimes() {
+    last_touchers_.resize(groups_.size());
+    ends_.assign(groups_.size(), 0);
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      std::vector<std::uint32_t> touchers;
+      for (const std::uint32_t tensor : groups_[g].tensors) {
+        const std::uint32_t producer = lowered_.tensors[tensor].producer;
+        if (producer != none && !plan_.elided[producer]) touchers.push_back(producer);
+        for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
+          if (!plan_.elided[consumer]) touchers.push_back(consumer);
+        }
+      }
+      std::sort(touchers.begin(), touchers.end());
+      touchers.erase(std::unique(touchers.begin(), touchers.end()), touchers.end());
+      for (const std::uint32_t op : touchers) ends_[g] = std::max(ends_[g], position_[op]);
+      for (const std::uint32_t op : touchers) {
+        if (!produces_for_others(op, g)) last_touchers_[g].push_back(op);
+      }
+    }
+  }
+
+  bool produces_for_others(std::uint32_t op, std::uint32_t group) const {
+    std::vector<std::uint32_t> pending = lowered_.operators[op].outputs;
+    while (!pending.empty()) {
+      const std::uint32_t tensor = pending.back();
+      pending.pop_back();
+      if (group_of_[tensor] != group) continue;
+      for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
+        if (!plan_.elided[consumer]) return true;
+        const std::vector<std::uint32_t>& outputs = lowered_.operators[consumer].outputs;
+        pending.insert(pending.end(), outputs.begin(), outputs.end());
+      }
+    }
+    return false;
+  }
+
+  struct Segment {
+    std::size_t bytes = 0;
+    std::uint32_t freed_at = 0;
+    std::vector<std::uint32_t> holders;  // all of them precede whoever takes the segment
+  };
+
+  void place() {
+    std::vector<std::vector<std::uint32_t>> ending(order_.size());
+    std::vector<std::vector<std::uint32_t>> orders_into(lowered_.operators.size());
+    for (const StorageOrder& order : plan_.orders) {
+      if (order.delay == 0) orders_into[order.after].push_back(order.before);
+    }
+    std::vector<bool> placed(groups_.size(), false);
+    for (std::uint32_t p = 0; p < order_.size(); ++p) {
+      const std::uint32_t op = order_[p];
+      for (const std::uint32_t input : lowered_.operators[op].inputs) {
+        if (lowered_.tensors[input].producer != none) ancestors_.add(op, lowered_.tensors[input].producer);
+      }
+      for (const std::uint32_t before : orders_into[op]) ancestors_.add(op, before);
+      for (const std::uint32_t output : lowered_.operators[op].outputs) {
+        const std::uint32_t g = group_of_[output];
+        if (placed[g] || groups_[g].kind != TensorStorage::Kind::arena) continue;
+        placed[g] = true;
+        groups_[g].offset = allocate(groups_[g].bytes, op, p);
+        ending[ends_[g]].push_back(g);
+      }
+      for (const std::uint32_t g : ending[p]) release(g, p);
+    }
+  }
+
+  struct Choice {
+    bool found = false;
+    std::size_t first = 0;  // offset of the first segment
+    std::size_t bytes = 0;
+  };
+
+  std::size_t allocate(std::size_t bytes, std::uint32_t op, std::uint32_t position) {
+    if (bytes == 0) return 0;
+    const auto implied = [&](const Segment& segment) {
+      return std::all_of(segment.holders.begin(), segment.holders.end(),
+                         [&](std::uint32_t holder) { return ancestors_.precedes(holder, op); });
+    };
+    const auto distant = [&](const Segment& segment) {
+      return segment.freed_at + options_.distance <= position;
+    };
+    Choice choice;
+    if (options_.reuse) {
+      choice = best_run(bytes, implied);
+      if (!choice.found) {
+        choice =
+            best_run(bytes, [&](const Segment& segment) { return distant(segment) || implied(segment); });
+      }
+    }
+    if (!choice.found) {
+      const std::size_t offset = plan_.arena_bytes;
+      plan_.arena_bytes += bytes;
+      first_taken_.push_back({offset, bytes, op});
+      return offset;
+    }
+    take(choice.first, bytes, op);
+    return choice.first;
+  }
+
+  /// The shortest run of neighbouring free segments that all pass and together hold the bytes; the lowest on
+  /// a tie.
+  template <typename Passes>
+  Choice best_run(std::size_t bytes, const Passes& passes) const {
+    Choice best;
+    auto first = free_.end();
+    std::size_t total = 0;
+    const auto close = [&] {
+      if (first != free_.end() && total >= bytes && (!best.found || total < best.bytes)) {
+        best = {true, first->first, total};
+      }
+      first = free_.end();
+      total = 0;
+    };
+    for (auto segment = free_.begin(); segment != free_.end(); ++segment) {
+      if (first != free_.end() && first->first + total != segment->first) close();
+      if (!passes(segment->second)) {
+        close();
+        continue;
+      }
+      if (first == free_.end()) first = segment;
+      total += segment->second.bytes;
+    }
+    close();
+    return best;
+  }
+
+  void take(std::size_t offset, std::size_t bytes, std::uint32_t op) {
+    auto segment = free_.find(offset);
+    while (bytes > 0) {
+      PURINE_CHECK(segment != free_.end() && segment->first == offset);
+      Segment taken = std::move(segment->second);
+      segment = free_.erase(segment);
+      for (const std::uint32_t holder : taken.holders) {
+        if (ancestors_.precedes(holder, op)) continue;
+        plan_.orders.push_back({holder, op, 0});
+        ancestors_.add(op, holder);
+      }
+      const std::size_t used = std::min(bytes, taken.bytes);
+      offset += used;
+      bytes -= used;
+      if (used < taken.bytes) {
+        taken.bytes -= used;
+        segment = free_.emplace(offset, std::move(taken)).first;
+      }
+    }
+  }
+
+  void release(std::uint32_t g, std::uint32_t position) {
+    if (groups_[g].bytes == 0) return;
+    free_.emplace(groups_[g].offset, Segment{groups_[g].bytes, position, last_touchers_[g]});
+  }
+
+  /// After the last operator every byte is free, held by the last touchers of its last content.
+  void wrap_around() {
+    for (const FirstTaken& first : first_taken_) {
+      auto segment = free_.upper_bound(first.offset);
+      PURINE_CHECK(segment != free_.begin());
+      for (--segment; segment != free_.end() && segment->first < first.offset + first.bytes; ++segment) {
+        for (const std::uint32_t holder : segment->second.holders)
+          plan_.orders.push_back({holder, first.op, 1});
+      }
+    }
+  }
+
+  /// Version t + K needs the readers of version t.
+  void place_slots() {
+    for (Group& group : groups_) {
+      if (group.kind != TensorStorage::Kind::slots) continue;
+      group.offset = plan_.arena_bytes;
+      plan_.arena_bytes += group.bytes * options_.slots;
+      plan_.slot_bytes += group.bytes * options_.slots;
+      for (const std::uint32_t tensor : group.tensors) {
+        const std::uint32_t producer = lowered_.tensors[tensor].producer;
+        for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
+          plan_.orders.push_back({consumer, producer, options_.slots});
+        }
+      }
+    }
+  }
+
+  void finish() {
+    for (std::uint32_t tensor = 0; tensor < lowered_.tensors.size(); ++tensor) {
+      if (group_of_[tensor] == none) continue;
+      const Group& group = groups_[group_of_[tensor]];
+      TensorStorage& storage = plan_.tensors[tensor];
+      storage.kind = group.kind;
+      storage.offset = group.offset;
+      storage.slots = group.kind == TensorStorage::Kind::slots ? options_.slots : 1;
+      storage.stride = group.kind == TensorStorage::Kind::slots ? group.bytes : 0;
+    }
+    for (std::uint32_t i = 0; i < lowered_.variables.size(); ++i) {
+      const LoweredVariable& variable = lowered_.variables[i];
+      if (variable.tensor != none) plan_.tensors[variable.tensor].offset = i;
+      if (variable.next != none) plan_.tensors[variable.next].offset = i;
+    }
+    std::sort(plan_.orders.begin(), plan_.orders.end());
+    plan_.orders.erase(std::unique(plan_.orders.begin(), plan_.orders.end()), plan_.orders.end());
+  }
+
+  struct FirstTaken {
+    std::size_t offset;
+    std::size_t bytes;
+    std::uint32_t op;
+  };
+
+  const Lowered& lowered_;
+  std::span<const std::uint32_t> order_;
+  const MemoryOptions& options_;
+  std::vector<std::uint32_t> position_;
+  std::vector<std::uint32_t> group_of_;
+  std::vector<Group> groups_;
+  std::vector<std::vector<std::uint32_t>> last_touchers_;
+  std::vector<std::uint32_t> ends_;
+  std::map<std::size_t, Segment> free_;
+  std::vector<FirstTaken> first_taken_;
+  Ancestors ancestors_;
+  MemoryPlan plan_;
+};
+
+}  // namespace
+
+MemoryPlan plan_memory(const Lowered& lowered, std::span<const std::uint32_t> order,
+                       const MemoryOptions& options) {
+  return Planner(lowered, order, options).run();
+}
+
+}  // namespace purine::program

@@ -1,0 +1,130 @@
+// A graph frozen for execution.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "purine/graph/graph.h"
+#include "purine/program/kernel.h"
+#include "purine/program/marked_graph.h"
+#include "purine/program/memory_plan.h"
+
+namespace purine {
+
+struct FreezeOptions {
+  const KernelRegistry* kernels = nullptr;  ///< of the device that the graph lies on
+  std::uint64_t seed = 1;                   ///< of all random operators
+  /// Rank-4 activations may be kept channels last in memory where an operator prefers it.
+  bool channels_last = true;
+  program::MemoryOptions memory = {};
+  int parallelism = 2;  ///< operators that run at the same time, for estimates of time alone
+  /// Fills every tensor's bytes with 0xff (NaN) before they are taken into use, and runs an operator's parts
+  /// in turn: reading what was freed then shows.
+  bool poison_freed = false;
+  /// The kernels that bring a graph input in and hand a watched tensor out; needed if the graph has such.
+  std::function<std::unique_ptr<Kernel>(Tensor)> host_input = {};
+  std::function<std::unique_ptr<Kernel>(Tensor)> host_read = {};
+};
+
+/// Bytes that a program needs, known before it runs.
+struct MemoryUse {
+  std::size_t variables = 0;           ///< the storage of all variables
+  std::size_t arena = 0;               ///< activations, gradients and temporaries
+  std::size_t slots = 0;               ///< tensors with several slots: data on its way in
+  std::size_t scratch_per_worker = 0;  ///< the most that a kernel needs
+  std::size_t tensors = 0;             ///< what all tensors would take without reuse, variables included
+  std::size_t total(int workers) const {
+    return variables + arena + slots + scratch_per_worker * static_cast<std::size_t>(workers);
+  }
+};
+
+/// A graph frozen for execution: flat arrays, typed edges with tokens, priorities, planned memory, bound
+/// kernels. The graph must outlive it. Freezing throws Error for whatever would go wrong later: an operator
+/// without a kernel, a cycle without tokens, a graph that `verify` refuses.
+class Program {
+ public:
+  Program(Graph& graph, const FreezeOptions& options);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
+
+  const MarkedGraph& marked_graph() const { return *marked_graph_; }
+  Graph& graph() const { return graph_; }
+  std::uint32_t operator_count() const { return static_cast<std::uint32_t>(operators_.size()); }
+  const MemoryUse& memory() const { return memory_; }
+  std::size_t arena_bytes() const { return memory_.arena + memory_.slots; }
+  /// Bytes of the program's own arrays: without the bound kernels.
+  std::size_t structure_bytes() const;
+
+  /// The operator's path: the graph's, or for one that freezing added a path below what it serves.
+  std::string path(std::uint32_t op) const;
+  std::string_view type(std::uint32_t op) const { return contract(op).type(); }
+  Location location(std::uint32_t op) const;
+  /// True for operators that bring data in from outside.
+  bool brings_data(std::uint32_t op) const { return contract(op).brings_samples(); }
+  Cost cost(std::uint32_t op) const;
+  /// `f32[64, 20, 24, 24] channels_last, f32[20] -> f32[…]`.
+  std::string shapes(std::uint32_t op) const;
+
+  /// Names the memory that the program runs in: `arena_bytes()` bytes aligned to 64, and one buffer for each
+  /// of the graph's variables in their order. Before the first run, and while nothing runs.
+  void bind(std::byte* arena, std::span<std::byte* const> variables);
+  int parts(std::uint32_t op) const;
+  /// Runs a part of an operator, with scratch of `memory().scratch_per_worker` bytes.
+  void run(std::uint32_t op, std::int64_t iteration, int part, std::byte* scratch);
+
+  /// One line an operator: path, type, shapes, layouts, storage, and what it waits for besides its values.
+  std::string dump() const;
+
+ private:
+  struct OperatorRecord {
+    std::uint32_t origin = 0;          // the graph's operator, or below `added_mark` an index into added_
+    std::uint32_t first_argument = 0;  // inputs, then outputs
+    std::uint16_t input_count = 0;
+    std::uint16_t output_count = 0;
+  };
+  struct Added {
+    ContractPtr contract;
+    std::string path;
+    Location location;
+  };
+  struct TensorRecord {
+    std::size_t offset = 0;    // in the arena; for a variable its index
+    std::uint32_t stride = 0;  // from slot to slot, in units of the storage alignment
+    std::uint16_t slots = 1;
+    bool is_variable = false;
+    std::uint32_t origin = 0;  // the graph's tensor
+  };
+  static constexpr std::uint32_t added_mark = 0x80000000U;
+
+  const Contract& contract(std::uint32_t op) const;
+  std::span<const std::uint32_t> inputs(std::uint32_t op) const;
+  std::span<const std::uint32_t> outputs(std::uint32_t op) const;
+  const TensorInfo& info(std::uint32_t argument) const;
+  std::byte* address(std::uint32_t argument, std::int64_t iteration) const;
+
+  void store(const program::Lowered& lowered, const program::MemoryPlan& plan);
+  void bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided);
+  void build_marked_graph(const program::Lowered& lowered, const program::MemoryPlan& plan,
+                          const FreezeOptions& options);
+
+  Graph& graph_;
+  bool poison_freed_;
+  std::unique_ptr<MarkedGraph> marked_graph_;
+  std::vector<OperatorRecord> operators_;
+  std::vector<Added> added_;
+  std::vector<std::uint32_t> arguments_;  // tensor * 2, + 1 where its layout is channels last
+  std::vector<TensorRecord> tensors_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  // null for an operator that has nothing to do
+  MemoryUse memory_;
+  std::byte* arena_ = nullptr;
+  std::vector<std::byte*> variables_;
+};
+
+}  // namespace purine

@@ -1,0 +1,235 @@
+#include "purine/program/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "tests/support/mix_operator.h"
+
+namespace purine::program {
+namespace {
+
+using test::Mix;
+using test::mix;
+
+MemoryPlan plan_of(Graph& graph, const MemoryOptions& options = {}) {
+  Lowered lowered = lower(graph);
+  assign_layouts(graph, lowered, false);
+  return plan_memory(lowered, serial_order(lowered), options);
+}
+
+/// Everything that a firing of an operator waits for, over three iterations, by brute force.
+class Unrolled {
+ public:
+  Unrolled(const Lowered& lowered, const MemoryPlan& plan) : count_(lowered.operators.size()) {
+    successors_.resize(count_ * iterations);
+    const auto edge = [&](std::uint32_t from, std::uint32_t to, std::uint32_t delay) {
+      for (std::size_t t = 0; t + delay < iterations; ++t) {
+        successors_[node(from, t)].push_back(node(to, t + delay));
+      }
+    };
+    for (const LoweredTensor& tensor : lowered.tensors) {
+      if (tensor.producer == none) continue;
+      for (const std::uint32_t consumer : tensor.consumers) edge(tensor.producer, consumer, 0);
+    }
+    for (const LoweredVariable& variable : lowered.variables) {
+      if (variable.next == none) continue;
+      for (const std::uint32_t reader : lowered.tensors[variable.tensor].consumers) {
+        edge(lowered.tensors[variable.next].producer, reader, 1);
+      }
+    }
+    for (const StorageOrder& order : plan.orders) edge(order.before, order.after, order.delay);
+    for (std::uint32_t op = 0; op < count_; ++op) edge(op, op, 1);
+  }
+
+  static constexpr std::size_t iterations = 4;
+  std::size_t node(std::uint32_t op, std::size_t iteration) const { return iteration * count_ + op; }
+
+  /// All nodes behind one, itself not included.
+  std::vector<bool> behind(std::size_t from) const {
+    std::vector<bool> seen(successors_.size(), false);
+    std::vector<std::size_t> pending = {from};
+    while (!pending.empty()) {
+      const std::size_t at = pending.back();
+      pending.pop_back();
+      for (const std::size_t next : successors_[at]) {
+        if (seen[next]) continue;
+        seen[next] = true;
+        pending.push_back(next);
+      }
+    }
+    return seen;
+  }
+
+ private:
+  std::size_t count_;
+  std::vector<std::vector<std::size_t>> successors_;
+};
+
+struct Access {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::uint32_t tensor = 0;
+  std::size_t node = 0;
+  bool writes = false;
+};
+
+/// Two accesses to the same bytes, one of them a write, by different firings must be ordered; and what a
+/// reader reads must be what was last written there: the version that it is meant to see.
+void check_plan(Graph& graph, const MemoryOptions& options) {
+  Lowered lowered = lower(graph);
+  assign_layouts(graph, lowered, false);
+  const std::vector<std::uint32_t> order = serial_order(lowered);
+  const MemoryPlan plan = plan_memory(lowered, order, options);
+  const Unrolled unrolled(lowered, plan);
+
+  std::vector<Access> accesses;
+  for (std::size_t t = 0; t < Unrolled::iterations; ++t) {
+    for (std::uint32_t op = 0; op < lowered.operators.size(); ++op) {
+      if (plan.elided[op]) continue;
+      const auto touch = [&](std::uint32_t tensor, bool writes) {
+        const TensorStorage& storage = plan.tensors[tensor];
+        if (storage.kind == TensorStorage::Kind::variable) {
+          const std::size_t base = (std::size_t{1} << 40U) + storage.offset * 4096;
+          accesses.push_back({base, base + 1, tensor, unrolled.node(op, t), writes});
+          return;
+        }
+        const std::size_t begin = storage.offset + t % storage.slots * storage.stride;
+        accesses.push_back(
+            {begin, begin + lowered.tensors[tensor].info.bytes(), tensor, unrolled.node(op, t), writes});
+      };
+      for (const std::uint32_t input : lowered.operators[op].inputs) touch(input, false);
+      for (const std::uint32_t output : lowered.operators[op].outputs) touch(output, true);
+    }
+  }
+  std::vector<std::vector<bool>> behind(lowered.operators.size() * Unrolled::iterations);
+  const auto ordered = [&](std::size_t first, std::size_t second) {
+    if (behind[first].empty()) behind[first] = unrolled.behind(first);
+    return static_cast<bool>(behind[first][second]);
+  };
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    for (std::size_t k = i + 1; k < accesses.size(); ++k) {
+      const Access& a = accesses[i];
+      const Access& b = accesses[k];
+      if (a.node == b.node || (!a.writes && !b.writes) || a.end <= b.begin || b.end <= a.begin) continue;
+      ASSERT_TRUE(ordered(a.node, b.node) || ordered(b.node, a.node))
+          << lowered.path(graph, static_cast<std::uint32_t>(a.node % lowered.operators.size())) << " and "
+          << lowered.path(graph, static_cast<std::uint32_t>(b.node % lowered.operators.size()))
+          << " touch the same bytes without order";
+      ASSERT_FALSE(ordered(a.node, b.node) && ordered(b.node, a.node)) << "a cycle";
+    }
+  }
+  EXPECT_LE(plan.slot_bytes, plan.arena_bytes);
+}
+
+TEST(MemoryPlanTest, OrdersAllThatTouchesTheSameBytesInRandomGraphs) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    for (const std::uint32_t distance : {1U, 16U}) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", distance " + std::to_string(distance));
+      Graph graph;
+      test::build_random_graph(graph, seed, {.operators = 12 + static_cast<int>(seed % 30), .variables = 4});
+      check_plan(graph, {.slots = 1 + seed % 2, .distance = distance});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(MemoryPlanTest, GivesAChainTwoPlaces) {
+  Graph graph;
+  Tensor x = mix(graph, {}, {.outputs = {1000}}).output();
+  for (int i = 0; i < 20; ++i) x = mix(graph, {x}, {.salt = i, .outputs = {1000}}).output();
+  graph.watch(x);
+  EXPECT_EQ(plan_of(graph).arena_bytes, 2 * 8000U);
+}
+
+TEST(MemoryPlanTest, ComputesInPlaceWhereTheContractAllowsIt) {
+  Graph graph;
+  Tensor x = mix(graph, {}, {.outputs = {1000}}).output();
+  for (int i = 0; i < 20; ++i) {
+    x = mix(graph, {x}, {.salt = i, .outputs = {1000}, .sharing = {{0, 0, Sharing::Kind::overwrite}}})
+            .output();
+  }
+  graph.watch(x);
+  EXPECT_EQ(plan_of(graph).arena_bytes, 8000U);
+}
+
+TEST(MemoryPlanTest, NeverOverwritesWhatAnotherReads) {
+  Graph graph;
+  const Tensor x = mix(graph, {}, {.outputs = {1000}}).output();
+  const Tensor y =
+      mix(graph, {x}, {.salt = 1, .outputs = {1000}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output();
+  graph.watch(mix(graph, {x, y}, {.salt = 2, .outputs = {1000}}).output());
+  EXPECT_GE(plan_of(graph).arena_bytes, 3 * 8000U - 64);
+}
+
+TEST(MemoryPlanTest, AViewHasNothingToDoAndKeepsItsInputAlive) {
+  Graph graph;
+  const Tensor x = mix(graph, {}, {.outputs = {1000}}).output();
+  const Tensor view =
+      mix(graph, {x}, {.salt = 1, .outputs = {1000}, .sharing = {{0, 0, Sharing::Kind::view}}}).output();
+  Tensor y = view;
+  for (int i = 0; i < 40; ++i) y = mix(graph, {y}, {.salt = i, .outputs = {1000}}).output();
+  graph.watch(mix(graph, {x, y}, {.salt = 3}).output());
+  const MemoryPlan plan = plan_of(graph);
+  EXPECT_EQ(std::count(plan.elided.begin(), plan.elided.end(), true), 1);
+  EXPECT_TRUE(plan.elided[1]);
+  EXPECT_EQ(plan.tensors[0].offset, plan.tensors[1].offset);
+  EXPECT_EQ(plan.arena_bytes, 3 * 8000U);
+}
+
+TEST(MemoryPlanTest, GivesDataSourcesTwoSlots) {
+  Graph graph;
+  const Tensor x = mix(graph, {}, {.outputs = {1000}, .brings_samples = true}).output();
+  graph.watch(mix(graph, {x}, {}).output());
+  const MemoryPlan plan = plan_of(graph);
+  EXPECT_EQ(plan.slot_bytes, 2 * 8000U);
+  EXPECT_EQ(plan.tensors[0].slots, 2U);
+  EXPECT_NE(std::find(plan.orders.begin(), plan.orders.end(), StorageOrder{1, 0, 2}), plan.orders.end());
+}
+
+TEST(MemoryPlanTest, UpdatesVariablesInTheirOwnStorageAfterAllReaders) {
+  Graph graph;
+  const Variable v =
+      graph.variable("v", {{10}, DType::i64}, std::make_shared<Mix>(Mix::Options{.outputs = {10}}));
+  const Tensor reader = mix(graph, {v}, {.salt = 1}).output();
+  const Tensor next =
+      mix(graph, {v}, {.salt = 2, .outputs = {10}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output();
+  graph.set_next(v, next);
+  graph.watch(mix(graph, {reader}, {.salt = 3}).output());
+  const MemoryPlan plan = plan_of(graph);
+  EXPECT_EQ(plan.tensors[0].kind, TensorStorage::Kind::variable);
+  EXPECT_EQ(plan.tensors[2].kind, TensorStorage::Kind::variable);
+  EXPECT_NE(std::find(plan.orders.begin(), plan.orders.end(), StorageOrder{0, 1, 0}), plan.orders.end());
+}
+
+TEST(MemoryPlanTest, CopiesAValueThatCannotBeComputedInTheVariable) {
+  Graph graph;
+  const auto initial = std::make_shared<Mix>(Mix::Options{.outputs = {10}});
+  const Variable v = graph.variable("v", {{10}, DType::i64}, initial);
+  const Variable w = graph.variable("w", {{10}, DType::i64}, initial);
+  // Someone needs both the new and the old value.
+  const Tensor next =
+      mix(graph, {v}, {.salt = 2, .outputs = {10}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output();
+  graph.watch(mix(graph, {next, v}, {.salt = 3}).output());
+  graph.set_next(v, next);
+  graph.set_next(w, v);
+  const Lowered lowered = lower(graph);
+  int assigns = 0;
+  for (const LoweredOperator& op : lowered.operators) assigns += op.contract->type() == "assign";
+  EXPECT_EQ(assigns, 3);  // v's, what w takes aside, and w's
+  check_plan(graph, {});
+}
+
+TEST(MemoryPlanTest, LeavesOutWhatNobodyNeeds) {
+  Graph graph;
+  const Tensor x = mix(graph, {}, {.outputs = {10}}).output();
+  mix(graph, {x}, {.salt = 1, .outputs = {1000000}});
+  graph.watch(mix(graph, {x}, {.salt = 2}).output());
+  const Lowered lowered = lower(graph);
+  EXPECT_EQ(lowered.operators.size(), 3U);  // two, and the read
+}
+
+}  // namespace
+}  // namespace purine::program
