@@ -1,0 +1,421 @@
+#include "purine/session/session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "purine/core/error.h"
+#include "purine/graph/transform.h"
+#include "purine/runtime/dispatcher.h"
+#include "purine/session/memory_limit.h"
+#include "purine/session/wait_meter.h"
+
+namespace purine {
+namespace {
+
+using Fill = std::function<void(std::int64_t, std::span<std::byte>)>;
+
+/// Iterations whose watched values the host may not have read yet.
+constexpr std::int64_t ring_slots_beyond_window = 6;
+
+/// Samples of an epoch that the graph's sources bring; all of them must agree. 0 if there are none or they
+/// never end.
+std::int64_t find_samples_per_epoch(Graph& graph) {
+  std::int64_t samples = 0;
+  Operator first;
+  for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
+    const Operator op = graph.op(i);
+    if (!op.contract().brings_samples()) continue;
+    const std::int64_t found = op.contract().samples_per_epoch();
+    if (first.valid() && found != samples) {
+      throw Error("session",
+                  "has " + std::to_string(found) + " samples an epoch, " + first.path() + " has " +
+                      std::to_string(samples),
+                  "the data sources of one graph must have equally many samples")
+          .at(op.path());
+    }
+    first = op;
+    samples = found;
+  }
+  return samples;
+}
+
+}  // namespace
+
+/// One of a session's programs: the graph for one batch size.
+class Session::Variant final : public Executor {
+ public:
+  Variant(Runtime& runtime, Graph& graph, const SessionOptions& options,
+          const std::map<std::uint32_t, Fill>& fills, WaitMeter& meter)
+      : graph_(graph),
+        options_(options),
+        fills_(fills),
+        meter_(meter),
+        workers_(runtime.workers()),
+        ring_(static_cast<std::size_t>(options.window + ring_slots_beyond_window)) {
+    const std::vector<Tensor> watched = graph.watched();
+    for (std::vector<std::vector<std::byte>>& entry : ring_) {
+      for (const Tensor tensor : watched) entry.emplace_back(tensor.info().bytes());
+    }
+    FreezeOptions freeze;
+    freeze.kernels = &runtime.cpu_kernels();
+    freeze.seed = options.seed;
+    freeze.channels_last = options.channels_last;
+    freeze.poison_freed = options.poison_freed;
+    freeze.parallelism = workers_;
+    freeze.host_input = [this](Tensor tensor) { return input_kernel(tensor); };
+    freeze.host_read = [this](Tensor tensor) { return read_kernel(tensor); };
+    program_ = std::make_unique<Program>(graph, freeze);
+    for (std::uint32_t op = 0; op < program_->operator_count(); ++op) {
+      brings_data_.push_back(program_->brings_data(op));
+    }
+  }
+
+  const Program& program() const { return *program_; }
+
+  /// Gives the program its memory, of which `scratch` holds a buffer for each worker, and makes its workers.
+  void start(std::byte* arena, std::span<std::byte* const> variables,
+             std::span<const AlignedBuffer> scratch) {
+    program_->bind(arena, variables);
+    scratch_ = scratch;
+    DispatcherOptions options;
+    options.window = options_.window;
+    if (options_.trace) {
+      options.trace = [this](const Execution& execution) {
+        options_.trace({program_.get(), execution.op, execution.part, execution.iteration + base_,
+                        execution.worker, execution.begin, execution.end});
+      };
+    }
+    dispatcher_ = std::make_unique<Dispatcher>(program_->marked_graph(), *this,
+                                               std::vector<Lane>{Lane::cpu(workers_)}, options);
+  }
+
+  /// While nothing runs: the next iteration of the dispatcher is this one.
+  void begin_at(std::int64_t iteration) { base_ = iteration - dispatcher_->finished(); }
+  void admit(std::int64_t end) { dispatcher_->admit(end - base_); }
+  bool wait_for(std::int64_t iteration) { return dispatcher_->wait_for(iteration - base_); }
+  bool drain() { return dispatcher_->drain(); }
+  const std::vector<std::vector<std::byte>>& values(std::int64_t iteration) const {
+    return ring_[static_cast<std::size_t>(iteration) % ring_.size()];
+  }
+  std::int64_t ring_size() const { return static_cast<std::int64_t>(ring_.size()); }
+
+  [[noreturn]] void throw_failure() const {
+    const std::optional<Failure> failure = dispatcher_->failure();
+    PURINE_CHECK(failure.has_value());
+    const std::string path = program_->path(failure->op);
+    const std::string location = program_->location(failure->op).text();
+    const std::string when = " (iteration " + std::to_string(failure->iteration + base_) + ")";
+    try {
+      std::rethrow_exception(failure->cause);
+    } catch (const Error& error) {
+      throw Error(error.component(), error.message() + when, error.hint())
+          .at(error.path().empty() ? path : error.path())
+          .on(location);
+    } catch (const std::exception& error) {
+      throw Error(program_->type(failure->op), error.what() + when).at(path).on(location);
+    }
+  }
+
+  int parts(std::uint32_t op) const override { return program_->parts(op); }
+
+  void run(std::uint32_t op, std::int64_t iteration, int part, int worker) override {
+    const WaitMeter::Scope running(meter_, brings_data_[op]);
+    program_->run(op, iteration + base_, part, scratch_[static_cast<std::size_t>(worker)].data());
+  }
+
+ private:
+  std::unique_ptr<Kernel> read_kernel(Tensor tensor) {
+    const std::vector<Tensor> watched = graph_.watched();
+    const auto index =
+        static_cast<std::size_t>(std::find(watched.begin(), watched.end(), tensor) - watched.begin());
+    PURINE_CHECK(index < watched.size());
+    return make_kernel([this, index](const KernelCall& call) {
+      std::vector<std::byte>& value = ring_[static_cast<std::size_t>(call.iteration) % ring_.size()][index];
+      std::memcpy(value.data(), call.inputs[0], value.size());
+    });
+  }
+
+  std::unique_ptr<Kernel> input_kernel(Tensor tensor) {
+    const std::uint32_t index = tensor.index();
+    const std::size_t bytes = tensor.info().bytes();
+    return make_kernel([this, index, bytes](const KernelCall& call) {
+      const auto fill = fills_.find(index);
+      if (fill == fills_.end()) {
+        throw Error("session", "the input has no values", "call Session::feed for it before the first run");
+      }
+      fill->second(call.iteration, {call.outputs[0], bytes});
+    });
+  }
+
+  Graph& graph_;
+  const SessionOptions& options_;
+  const std::map<std::uint32_t, Fill>& fills_;
+  WaitMeter& meter_;
+  int workers_;
+  std::unique_ptr<Program> program_;
+  std::vector<std::uint8_t> brings_data_;
+  std::span<const AlignedBuffer> scratch_;
+  std::vector<std::vector<std::vector<std::byte>>> ring_;  // by iteration, by watched tensor
+  std::int64_t base_ = 0;
+  std::unique_ptr<Dispatcher> dispatcher_;  // last: its workers use all of the above
+};
+
+class Session::Implementation {
+ public:
+  Implementation(Runtime& runtime, Graph& graph, SessionOptions options, Variables& variables)
+      : graph_(graph), options_(std::move(options)), workers_(runtime.workers()) {
+    if (options_.window < 1 || options_.window > 8) {
+      throw Error("session", "a window of " + std::to_string(options_.window) + " iterations can't be",
+                  "give 1 to 8");
+    }
+    samples_per_epoch_ = find_samples_per_epoch(graph);
+    if (samples_per_epoch_ > 0) batch_ = batch_size(graph);
+    main_ = std::make_unique<Variant>(runtime, graph, options_, fills_, meter_);
+    if (samples_per_epoch_ > 0 && samples_per_epoch_ % batch_ != 0) {
+      short_graph_ = std::make_unique<Graph>();
+      with_batch_size(graph, samples_per_epoch_ % batch_, *short_graph_);
+      short_ = std::make_unique<Variant>(runtime, *short_graph_, options_, fills_, meter_);
+    }
+    check_memory(peak_bytes());
+    variables.create(graph, runtime.cpu_kernels(), options_.seed);
+    arena_ = AlignedBuffer(largest([](const Program& program) { return program.arena_bytes(); }));
+    for (int i = 0; i < workers_; ++i) {
+      scratch_.emplace_back(
+          largest([](const Program& program) { return program.memory().scratch_per_worker; }));
+    }
+    std::vector<std::byte*> storage;
+    for (const Variable variable : graph.variables())
+      storage.push_back(variables.at(variable.path()).buffer.data());
+    main_->start(arena_.data(), storage, scratch_);
+    if (short_ != nullptr) short_->start(arena_.data(), storage, scratch_);
+  }
+
+  ~Implementation() {
+    if (active_ != nullptr) active_->drain();
+  }
+
+  void begin(RunOptions options) {
+    drain();
+    if ((options.epochs > 0) == (options.steps > 0) || options.epochs < 0 || options.steps < 0) {
+      throw Error("session",
+                  "a run of " + std::to_string(options.epochs) + " epochs and " +
+                      std::to_string(options.steps) + " steps can't be",
+                  "give either epochs or steps, at least 1");
+    }
+    if (options.epochs > 0 && samples_per_epoch_ == 0) {
+      throw Error("session", "the graph has no data source with an end, so epochs mean nothing",
+                  "run a number of steps");
+    }
+    end_ = options.steps > 0 ? next_ + options.steps
+                             : (next_ / steps_per_epoch() + options.epochs) * steps_per_epoch();
+    seen_ = next_;
+    meter_.reset();
+    advance();
+  }
+
+  /// Waits for the step at `seen_`, if there is one.
+  void advance() {
+    if (seen_ >= end_) {
+      drain();
+      return;
+    }
+    Variant& variant = variant_of(seen_);
+    if (active_ != &variant) {
+      if (active_ != nullptr) active_->drain();
+      active_ = &variant;
+      variant.begin_at(seen_);
+    }
+    std::int64_t stop = std::min(end_, seen_ + variant.ring_size());
+    if (short_ != nullptr) {
+      const std::int64_t epoch_start = seen_ / steps_per_epoch() * steps_per_epoch();
+      const std::int64_t last = epoch_start + steps_per_epoch() - 1;
+      stop = std::min(stop, seen_ == last ? last + 1 : last);
+    }
+    next_ = std::max(next_, stop);
+    variant.admit(stop);
+    if (!variant.wait_for(seen_)) fail(variant);
+    step_.index = seen_;
+    step_.epoch = samples_per_epoch_ > 0 ? seen_ / steps_per_epoch() : 0;
+    step_.samples =
+        samples_per_epoch_ > 0 ? (&variant == short_.get() ? samples_per_epoch_ % batch_ : batch_) : 0;
+    step_.last_of_epoch = samples_per_epoch_ > 0 && (seen_ + 1) % steps_per_epoch() == 0;
+  }
+
+  void drain() {
+    if (active_ == nullptr) return;
+    Variant& variant = *active_;
+    const bool good = variant.drain();
+    active_ = nullptr;
+    end_ = std::min(end_, next_);
+    if (!good) fail(variant);
+  }
+
+  [[noreturn]] void fail(Variant& variant) {
+    variant.drain();
+    active_ = nullptr;
+    end_ = seen_;
+    failed_ = &variant;
+    variant.throw_failure();
+  }
+
+  Variant& variant_of(std::int64_t iteration) {
+    if (failed_ != nullptr) failed_->throw_failure();
+    return short_ != nullptr && (iteration + 1) % steps_per_epoch() == 0 ? *short_ : *main_;
+  }
+
+  std::int64_t steps_per_epoch() const {
+    return samples_per_epoch_ > 0 ? (samples_per_epoch_ + batch_ - 1) / batch_ : 0;
+  }
+
+  template <typename Function>
+  std::size_t largest(const Function& bytes_of) const {
+    const std::size_t bytes = bytes_of(main_->program());
+    return short_ == nullptr ? bytes : std::max(bytes, bytes_of(short_->program()));
+  }
+
+  std::size_t peak_bytes() const {
+    return largest([this](const Program& program) { return program.memory().total(workers_); });
+  }
+
+  Graph& graph_;
+  const SessionOptions options_;
+  int workers_;
+  std::int64_t samples_per_epoch_ = 0;
+  std::int64_t batch_ = 0;
+  std::map<std::uint32_t, Fill> fills_;
+  WaitMeter meter_;
+  AlignedBuffer arena_;                 // of both programs: only one of them runs at a time
+  std::vector<AlignedBuffer> scratch_;  // by worker
+  std::unique_ptr<Graph> short_graph_;
+  std::unique_ptr<Variant> main_;
+  std::unique_ptr<Variant> short_;
+  Variant* active_ = nullptr;  // the one that may be running
+  Variant* failed_ = nullptr;
+  std::int64_t next_ = 0;  // the first iteration that was not admitted
+  std::int64_t seen_ = 0;  // the step that the loop is at
+  std::int64_t end_ = 0;   // of the run
+  Step step_;
+};
+
+double Step::value(Tensor tensor) const {
+  const TensorInfo& info = tensor.info();
+  if (info.shape.elements() != 1) {
+    throw Error("step", "is " + info.text() + ", not a scalar", "read its elements with Step::values")
+        .at(tensor.path());
+  }
+  const std::span<const std::byte> content = bytes(tensor);
+  return with_dtype(info.dtype, [&](auto zero) {
+    decltype(zero) value;
+    std::memcpy(&value, content.data(), sizeof(value));
+    return static_cast<double>(value);
+  });
+}
+
+std::span<const float> Step::values(Tensor tensor) const {
+  if (tensor.dtype() != DType::f32) {
+    throw Error("step", "is " + tensor.info().text() + ", not f32").at(tensor.path());
+  }
+  const std::span<const std::byte> content = bytes(tensor);
+  return {reinterpret_cast<const float*>(content.data()), content.size() / sizeof(float)};
+}
+
+std::span<const std::byte> Step::bytes(Tensor tensor) const {
+  const std::vector<Tensor> watched = session_->implementation_->graph_.watched();
+  const auto found = std::find(watched.begin(), watched.end(), tensor);
+  if (found == watched.end()) {
+    throw Error("step", "is not watched, so the host has no value of it",
+                "call graph.watch(tensor) before the session is made")
+        .at(tensor.path());
+  }
+  return (*watched_)[static_cast<std::size_t>(found - watched.begin())];
+}
+
+Session::Session(Runtime& runtime, Graph& graph, SessionOptions options)
+    : variables_(options.variables != nullptr ? options.variables : std::make_shared<Variables>()),
+      implementation_(std::make_unique<Implementation>(runtime, graph, std::move(options), *variables_)) {
+  implementation_->step_.session_ = this;
+}
+
+Session::~Session() = default;
+
+Session::Steps Session::run(RunOptions options) {
+  implementation_->begin(options);
+  return Steps(this);
+}
+
+void Session::run_steps(std::int64_t steps) {
+  for (const Step& step : run({.epochs = 0, .steps = steps})) static_cast<void>(step);
+}
+
+Session::Steps::Iterator Session::Steps::begin() {
+  return Iterator(session_);
+}
+
+const Step& Session::Steps::Iterator::operator*() const {
+  Implementation& implementation = *session_->implementation_;
+  implementation.step_.watched_ =
+      &implementation.variant_of(implementation.seen_).values(implementation.seen_);
+  return implementation.step_;
+}
+
+Session::Steps::Iterator& Session::Steps::Iterator::operator++() {
+  ++session_->implementation_->seen_;
+  session_->implementation_->advance();
+  return *this;
+}
+
+bool Session::Steps::Iterator::operator==(std::default_sentinel_t) const {
+  return session_->implementation_->seen_ >= session_->implementation_->end_;
+}
+
+void Session::drain() {
+  implementation_->drain();
+}
+
+std::int64_t Session::iteration() const {
+  return implementation_->next_;
+}
+
+void Session::set_iteration(std::int64_t iteration) {
+  if (iteration < 0) throw Error("session", "iteration " + std::to_string(iteration) + " is negative");
+  drain();
+  implementation_->next_ = iteration;
+}
+
+std::int64_t Session::steps_per_epoch() const {
+  return implementation_->steps_per_epoch();
+}
+
+std::int64_t Session::samples_per_epoch() const {
+  return implementation_->samples_per_epoch_;
+}
+
+void Session::feed(Tensor input, Fill fill) {
+  const std::vector<Tensor> inputs = implementation_->graph_.inputs();
+  if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
+    throw Error("session", "is no input of the session's graph", "feed what Graph::input returned");
+  }
+  drain();
+  implementation_->fills_[input.index()] = std::move(fill);
+}
+
+const Program& Session::program() const {
+  return implementation_->main_->program();
+}
+
+MemoryUse Session::memory() const {
+  return program().memory();
+}
+
+std::size_t Session::peak_bytes() const {
+  return implementation_->peak_bytes();
+}
+
+double Session::data_wait_share() {
+  return implementation_->meter_.share();
+}
+
+}  // namespace purine

@@ -1,0 +1,155 @@
+// A graph made ready to run, and its run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "purine/graph/graph.h"
+#include "purine/program/program.h"
+#include "purine/session/runtime.h"
+#include "purine/session/variables.h"
+
+namespace purine {
+
+/// One part of an operator that a worker ran. Times are nanoseconds of the monotonic clock.
+struct RanEvent {
+  const Program* program = nullptr;
+  std::uint32_t op = 0;
+  int part = 0;
+  std::int64_t iteration = 0;
+  int worker = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+struct SessionOptions {
+  std::uint64_t seed = 1;
+  /// Iterations that may be under way at the same time.
+  int window = 2;
+  bool channels_last = true;
+  /// The variables to work on; a new set if it is empty.
+  std::shared_ptr<Variables> variables = {};
+  /// Debugging: fill storage with NaN before it is taken into use.
+  bool poison_freed = false;
+  /// Called on the workers after each part of an operator, if set: keep it short.
+  std::function<void(const RanEvent&)> trace = {};
+};
+
+class Session;
+
+/// What the host sees of an iteration. Valid until the loop goes on.
+class Step {
+ public:
+  std::int64_t index = 0;    ///< the iteration, counted from the start of training
+  std::int64_t epoch = 0;    ///< 0 without a data source
+  std::int64_t samples = 0;  ///< in this iteration's batch; 0 without a data source
+  bool last_of_epoch = false;
+
+  /// The value of a watched scalar, of any dtype. A tensor that isn't watched, or isn't a scalar, throws
+  /// Error.
+  double value(Tensor tensor) const;
+  /// The elements of a watched tensor of dtype f32.
+  std::span<const float> values(Tensor tensor) const;
+
+ private:
+  friend class Session;
+  std::span<const std::byte> bytes(Tensor tensor) const;
+
+  const Session* session_ = nullptr;
+  const std::vector<std::vector<std::byte>>* watched_ = nullptr;  // in the order of Graph::watched
+};
+
+/// How far to run: exactly one of the two is set.
+struct RunOptions {
+  std::int64_t epochs =
+      0;  ///< whole passes over the data source, from where it stands to the end of the last
+  std::int64_t steps = 0;
+};
+
+/// Freezes a graph, plans its memory, binds its kernels and runs its iterations. What is wrong with the graph
+/// is said by the constructor. The graph, the runtime and the variables must outlive the session.
+///
+/// A data source whose size is no multiple of the batch ends each epoch with a short batch: the session
+/// freezes the graph a second time for that batch size, on the same variables and the same memory.
+class Session {
+ public:
+  Session(Runtime& runtime, Graph& graph, SessionOptions options = {});
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  /// Waits for what is running.
+  ~Session();
+
+  /// The range of steps of a run: `for (const Step& step : session.run({.epochs = 5}))`. Reading a step is no
+  /// barrier: later iterations are under way meanwhile. The first error of an operator is thrown by the loop,
+  /// with the operator's path and location, after all that runs has drained; no variable has then taken a
+  /// value that depends on it.
+  class Steps {
+   public:
+    class Iterator {
+     public:
+      using iterator_category = std::input_iterator_tag;
+      using value_type = Step;
+      using difference_type = std::ptrdiff_t;
+      explicit Iterator(Session* session) : session_(session) {}
+      const Step& operator*() const;
+      Iterator& operator++();
+      void operator++(int) { ++*this; }
+      bool operator==(std::default_sentinel_t) const;
+
+     private:
+      Session* session_;
+    };
+    explicit Steps(Session* session) : session_(session) {}
+    Iterator begin();
+    std::default_sentinel_t end() const { return {}; }
+
+   private:
+    Session* session_;
+  };
+  Steps run(RunOptions options);
+  /// Runs steps for their effects alone.
+  void run_steps(std::int64_t steps);
+
+  /// Waits until nothing runs; the variables are then those after the last step that the loop has begun.
+  /// Leaving a loop early (break) does the same: iterations that are under way are finished first. Throws the
+  /// first error, if there is one.
+  void drain();
+  /// The next iteration; on resume the one to go on with. It decides the data, the random numbers and the
+  /// schedule.
+  std::int64_t iteration() const;
+  void set_iteration(std::int64_t iteration);
+  /// Iterations of one epoch, and samples in it; 0 without a data source.
+  std::int64_t steps_per_epoch() const;
+  std::int64_t samples_per_epoch() const;
+
+  /// Supplies a graph input: the function fills the iteration's value and is called on a worker, ahead of the
+  /// iteration. Needed for every input before the first run.
+  void feed(Tensor input, std::function<void(std::int64_t iteration, std::span<std::byte> value)> fill);
+
+  Variables& variables() { return *variables_; }
+  std::shared_ptr<Variables> shared_variables() { return variables_; }
+  const Program& program() const;
+  MemoryUse memory() const;
+  /// Bytes planned for the process: what `memory().total(workers)` is for the largest of its programs.
+  std::size_t peak_bytes() const;
+  /// Share of the time since the last call during which no operator but data sources ran or could run:
+  /// waiting for data.
+  double data_wait_share();
+
+ private:
+  friend class Step;
+  class Implementation;
+  class Variant;
+
+  std::shared_ptr<Variables> variables_;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace purine

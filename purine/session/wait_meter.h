@@ -1,0 +1,73 @@
+// How much of the time training waits for data.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace purine {
+
+/// Sums up the time during which data is being brought in and nothing else runs. Counts of what runs change
+/// with every operator; the clock is read only where nothing else begins or ends to run.
+class WaitMeter {
+ public:
+  /// Lives while a part of an operator runs.
+  class Scope {
+   public:
+    Scope(WaitMeter& meter, bool brings_data) : meter_(meter), brings_data_(brings_data) {
+      if (brings_data_) {
+        meter_.data_running_.fetch_add(1, std::memory_order_relaxed);
+        meter_.data_in_gap_.store(true, std::memory_order_relaxed);
+      } else if (meter_.running_.fetch_add(1, std::memory_order_relaxed) == 0) {
+        meter_.end_gap();
+      }
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope() {
+      if (brings_data_) {
+        meter_.data_running_.fetch_sub(1, std::memory_order_relaxed);
+      } else if (meter_.running_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+        meter_.begin_gap();
+      }
+    }
+
+   private:
+    WaitMeter& meter_;
+    bool brings_data_;
+  };
+
+  /// The share since the last call or reset.
+  double share() {
+    const std::int64_t time = now();
+    const std::int64_t whole = time - since_.exchange(time, std::memory_order_relaxed);
+    const std::int64_t waited = waited_.exchange(0, std::memory_order_relaxed);
+    return whole > 0 ? static_cast<double>(waited) / static_cast<double>(whole) : 0;
+  }
+  void reset() {
+    gap_begin_.store(0, std::memory_order_relaxed);
+    share();
+  }
+
+ private:
+  static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+  void begin_gap() {
+    data_in_gap_.store(data_running_.load(std::memory_order_relaxed) > 0, std::memory_order_relaxed);
+    gap_begin_.store(now(), std::memory_order_relaxed);
+  }
+  void end_gap() {
+    const std::int64_t begin = gap_begin_.exchange(0, std::memory_order_relaxed);
+    if (begin != 0 && data_in_gap_.load(std::memory_order_relaxed)) {
+      waited_.fetch_add(now() - begin, std::memory_order_relaxed);
+    }
+  }
+
+  std::atomic<int> running_{0};       // parts of operators that bring no data
+  std::atomic<int> data_running_{0};  // parts of those that do
+  std::atomic<bool> data_in_gap_{false};
+  std::atomic<std::int64_t> gap_begin_{0};
+  std::atomic<std::int64_t> waited_{0};
+  std::atomic<std::int64_t> since_{now()};
+};
+
+}  // namespace purine
