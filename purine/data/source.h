@@ -109,7 +109,6 @@ class BatchContract : public Contract {
   const Piece& part() const { return part_; }
   std::int64_t count() const { return part_.end - part_.begin; }
 
-  bool brings_samples() const override { return true; }
   std::vector<Tensor> gradient(const GradientContext&) const override { return not_differentiable(); }
   std::vector<TensorInfo> infer(std::span<const TensorInfo> inputs) const override;
   std::vector<SplitRule> split_rules(std::span<const TensorInfo> inputs) const override;
