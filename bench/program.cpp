@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "purine/backend/cpu/kernels.h"
+#include "purine/ops/constant.h"
 #include "purine/ops/relu.h"
 
 using namespace purine;
