@@ -49,7 +49,7 @@ int main() {
   verify(graph);
   fmt::print("\ntiny_network has {} operators in training, and these variables:\n", graph.operator_count());
   for (const Variable variable : graph.variables()) {
-    fmt::print("  {:36}{:18}{}\n", variable.path(), variable.info().text(),
+    fmt::print("  {:40}{:18}{}\n", variable.path(), variable.info().text(),
                variable.trainable() ? "learnt" : "");
   }
   return 0;
