@@ -54,11 +54,6 @@ Tensor per_channel(Tensor parameter, const Shape& x) {
 
 }  // namespace
 
-double unbiased_variance_factor(const Shape& x) {
-  const auto elements = static_cast<double>(elements_per_channel(x));
-  return elements > 1 ? elements / (elements - 1) : 1;
-}
-
 BatchNormalizationResult batch_normalization_training(Tensor x, Tensor scale, Tensor shift,
                                                       BatchNormalizationOptions options,
                                                       std::string_view name) {
@@ -109,17 +104,20 @@ std::vector<Tensor> BatchNormalizationTraining::gradient(const GradientContext& 
   }
   if (!context.needs(0)) return gradients;
   // What flows back through the statistics themselves, where they are used for more than this:
-  // d mean / d x = 1 / n, d variance / d x = 2 (x - mean) / n.
+  // d mean / d x = 1 / n, d variance / d x = 2 (x - mean) / n. The operator that divides by n follows the
+  // batch where the graph is made for another number of samples.
   const auto accumulate = [&](Tensor gradient) {
     gradients[0] = gradients[0] ? add(gradients[0], gradient) : gradient;
   };
-  const double share = 1.0 / static_cast<double>(elements_per_channel(x.shape()));
-  if (context.output_gradient(1)) {
-    accumulate(broadcast_to(per_channel(scale(context.output_gradient(1), share), x.shape()), x.shape()));
-  }
+  Reduction over_channel{{0}, false};
+  for (int dimension = 2; dimension < x.shape().rank(); ++dimension) over_channel.axes.push_back(dimension);
+  const auto spread = [&](Tensor gradient) {
+    return graph.add(std::make_shared<MeanGradient>(x.shape(), over_channel), {gradient}).output();
+  };
+  if (context.output_gradient(1)) accumulate(spread(context.output_gradient(1)));
   if (context.output_gradient(2)) {
-    accumulate(multiply(subtract(x, per_channel(mean, x.shape())),
-                        per_channel(scale(context.output_gradient(2), 2 * share), x.shape())));
+    const Tensor distance = subtract(x, per_channel(mean, x.shape()));
+    accumulate(multiply(scale(distance, 2), spread(context.output_gradient(2))));
   }
   return gradients;
 }

@@ -14,7 +14,7 @@ struct BatchNormalizationOptions {
 struct BatchNormalizationResult {
   Tensor y;         ///< like x
   Tensor mean;      ///< [C]: of this batch
-  Tensor variance;  ///< [C]: of this batch, divided by n (not n - 1)
+  Tensor variance;  ///< [C]: of this batch, divided by n; `unbiased_variance` makes that n - 1
 };
 
 /// Normalises every channel by the statistics of this batch (Ioffe, Szegedy, "Batch normalization", 2015):
@@ -28,11 +28,8 @@ BatchNormalizationResult batch_normalization_training(Tensor x, Tensor scale, Te
                                                       BatchNormalizationOptions options = {},
                                                       std::string_view name = "batch_normalization");
 
-/// n / (n - 1) for the n elements of `x` in a channel, 1 where n is 1: running variances are unbiased as
-/// PyTorch's are, `moving_average(running, variance, momentum, unbiased_variance_factor(x.shape()))`.
-double unbiased_variance_factor(const Shape& x);
-
-/// The same with given statistics, `mean` and `variance` [C], which are constants to the gradient.
+/// The same formula with given statistics, `mean` and `variance` [C], which are constants to the
+/// gradient.
 Tensor batch_normalization_inference(Tensor x, Tensor scale, Tensor shift, Tensor mean, Tensor variance,
                                      BatchNormalizationOptions options = {},
                                      std::string_view name = "batch_normalization");

@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "purine/gradient/gradient.h"
+#include "purine/graph/transform.h"
+#include "purine/ops/binary.h"
+#include "purine/ops/constant.h"
+#include "purine/ops/reduce.h"
 #include "purine/ops/reshape.h"
 #include "tests/support/error_text.h"
+#include "tests/support/evaluate.h"
 
 namespace purine::nn {
 namespace {
@@ -90,6 +96,47 @@ TEST(LayersTest, BatchNormalizationHasTheSameVariablesInBothModes) {
             "norm/running_mean f32[4]\n"
             "norm/running_variance f32[4]\n");
   verify(inference);
+}
+
+TEST(LayersTest, RunningStatisticsFollowTheBatches) {
+  Graph graph;
+  const Tensor x = graph.input("x", {{4, 2}, DType::f64});
+  batch_normalization(x, Mode::training, {.momentum = 0.25}, "norm");
+  test::Evaluator evaluator(graph);
+  const auto set = [&](const char* path, double first, double second) {
+    const Variable variable = graph.find_variable(path);
+    evaluator.set(variable, test::Array(variable.info(), {first, second}));
+  };
+  set("norm/scale", 1, 1);
+  set("norm/shift", 0, 0);
+  set("norm/running_mean", 8, 0);
+  set("norm/running_variance", 1, 2);
+  // Means 3 and -1; variances divided by n - 1: (4 + 0 + 0 + 4) / 3 and 12 / 3.
+  evaluator.set(x, test::Array(x.info(), {1, -4, 3, 0, 3, 0, 5, 0}));
+  evaluator.step();
+  const test::Array mean = evaluator.compute(graph.find_variable("norm/running_mean"));
+  EXPECT_DOUBLE_EQ(mean.at(0), 0.75 * 8 + 0.25 * 3);
+  EXPECT_DOUBLE_EQ(mean.at(1), 0.25 * -1);
+  const test::Array variance = evaluator.compute(graph.find_variable("norm/running_variance"));
+  EXPECT_DOUBLE_EQ(variance.at(0), 0.75 * 1 + 0.25 * 8 / 3);
+  EXPECT_DOUBLE_EQ(variance.at(1), 0.75 * 2 + 0.25 * 4);
+}
+
+TEST(LayersTest, GradientsThroughABatchsStatisticsFollowTheBatchSize) {
+  const auto build = [](Graph& graph, std::int64_t samples) {
+    const Tensor x = graph.input("x", {{samples, 3, 2}, DType::f32});
+    const Tensor ones = ops::constant(graph, {{3}, DType::f32}, 1);
+    const auto [y, mean, variance] = ops::batch_normalization_training(x, ones, ones);
+    gradients(ops::add(ops::sum(ops::multiply(mean, variance)), ops::mean(y)), {x});
+  };
+  Graph graph;
+  build(graph, 8);
+  Graph expected;
+  build(expected, 5);
+  Graph got;
+  with_batch_size(graph, 5, got);
+  verify(got);
+  EXPECT_EQ(dump(got), dump(expected));
 }
 
 TEST(LayersTest, DropoutIsLeftOutOfInference) {
