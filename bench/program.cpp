@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   fmt::print("verify: {:.2f} s\n", seconds_since(begin));
   begin = now();
   FreezeOptions options;
-  options.kernels = &kernels;
+  options.kernels = {{DeviceKind::cpu, &kernels}};
   options.host_read = [](Tensor) { return make_kernel([](const KernelCall&) {}); };
   const Program program(graph, options);
   const double vertices = 2.0 * program.operator_count();

@@ -29,6 +29,7 @@ class LayoutAssigner {
     Lowered result;
     result.tensors = lowered_.tensors;
     result.variables = lowered_.variables;
+    result.places = lowered_.places;
     for (std::uint32_t i = 0; i < lowered_.operators.size(); ++i) {
       LoweredOperator op = lowered_.operators[i];
       const LayoutRule rule = op.contract->layouts();
@@ -36,7 +37,7 @@ class LayoutAssigner {
       for (std::size_t k = 0; k < op.inputs.size(); ++k) {
         const bool free = flexible(rule.inputs, k) && has_layouts(result.tensors[op.inputs[k]].info);
         const Layout layout = free ? chosen : Layout::plain;
-        op.inputs[k] = in_layout(result, op.inputs[k], layout, i);
+        op.inputs[k] = in_layout(result, op.inputs[k], layout);
         op.input_layouts.push_back(layout);
       }
       const auto index = static_cast<std::uint32_t>(result.operators.size());
@@ -89,7 +90,7 @@ class LayoutAssigner {
     return false;
   }
 
-  std::uint32_t in_layout(Lowered& result, std::uint32_t tensor, Layout layout, std::uint32_t reader) {
+  std::uint32_t in_layout(Lowered& result, std::uint32_t tensor, Layout layout) {
     if (result.tensors[tensor].layout == layout || layouts_coincide(result.tensors[tensor].info))
       return tensor;
     const auto [entry, inserted] = copies_.try_emplace({tensor, layout}, none);
@@ -98,15 +99,22 @@ class LayoutAssigner {
     const std::uint32_t copy = static_cast<std::uint32_t>(result.tensors.size());
     const auto op = static_cast<std::uint32_t>(result.operators.size());
     const char* suffix = layout == Layout::channels_last ? "/to_channels_last" : "/to_plain";
-    result.tensors.push_back({source.info, layout, op, none, source.origin, {}});
-    result.operators.push_back({std::make_shared<ops::Reorder>(layout),
-                                {tensor},
-                                {copy},
-                                {source.layout},
-                                {layout},
-                                none,
-                                graph_.tensor(source.origin).path() + suffix,
-                                lowered_.operators[reader].location});
+    LoweredTensor reordered;
+    reordered.info = source.info;
+    reordered.layout = layout;
+    reordered.place = source.place;
+    reordered.producer = op;
+    reordered.origin = source.origin;
+    result.tensors.push_back(std::move(reordered));
+    LoweredOperator reorder;
+    reorder.contract = std::make_shared<ops::Reorder>(layout);
+    reorder.inputs = {tensor};
+    reorder.outputs = {copy};
+    reorder.input_layouts = {source.layout};
+    reorder.output_layouts = {layout};
+    reorder.added_path = graph_.tensor(source.origin).path() + suffix;
+    reorder.place = source.place;
+    result.operators.push_back(std::move(reorder));
     entry->second = copy;
     return copy;
   }

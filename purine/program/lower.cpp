@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "purine/ops/assign.h"
+#include "purine/ops/copy.h"
 #include "purine/program/host.h"
 #include "purine/program/lowered.h"
 
@@ -52,14 +53,8 @@ class Lowerer {
       if (live[i]) add_operator(graph_.op(i));
     }
     for (const Tensor tensor : graph_.watched()) {
-      add({std::make_shared<HostRead>(),
-           {map(tensor)},
-           {},
-           {},
-           {},
-           none,
-           tensor.path() + "/host_read",
-           tensor.location()});
+      const std::uint32_t place = host_place(tensor.location());
+      add(added(std::make_shared<HostRead>(), {at(map(tensor), place)}, tensor.path() + "/host_read", place));
     }
     result_.find_consumers();
     for (std::uint32_t i = 0; i < variables.size(); ++i) {
@@ -75,37 +70,75 @@ class Lowerer {
     return static_cast<std::uint32_t>(result_.operators.size() - 1);
   }
 
+  static LoweredOperator added(ContractPtr contract, std::vector<std::uint32_t> inputs, std::string path,
+                               std::uint32_t place) {
+    LoweredOperator op;
+    op.contract = std::move(contract);
+    op.inputs = std::move(inputs);
+    op.added_path = std::move(path);
+    op.place = place;
+    return op;
+  }
+
+  /// Adds an operator with one output, and gives the output.
+  std::uint32_t add_with_output(LoweredOperator op, const TensorInfo& info, std::uint32_t origin) {
+    const std::uint32_t index = add(std::move(op));
+    const std::uint32_t output = add_tensor(info, index, origin);
+    result_.operators[index].outputs = {output};
+    return output;
+  }
+
   std::uint32_t add_tensor(const TensorInfo& info, std::uint32_t producer, std::uint32_t origin) {
-    result_.tensors.push_back({info, Layout::plain, producer, none, origin, {}});
+    LoweredTensor tensor;
+    tensor.info = info;
+    tensor.producer = producer;
+    tensor.origin = origin;
+    if (producer != none) tensor.place = result_.operators[producer].place;
+    result_.tensors.push_back(std::move(tensor));
     return static_cast<std::uint32_t>(result_.tensors.size() - 1);
+  }
+
+  /// The host's own memory, where it reads and writes values: a location's CPU.
+  std::uint32_t host_place(Location location) {
+    if (location.kind != DeviceKind::cpu) location = {location.rank, DeviceKind::cpu, 0};
+    return result_.place_of(location);
+  }
+
+  /// A tensor at a place, copied there if it lies elsewhere.
+  std::uint32_t at(std::uint32_t tensor, std::uint32_t place) {
+    const LoweredTensor source = result_.tensors[tensor];
+    if (source.place == place) return tensor;
+    const std::string path = graph_.tensor(source.origin).path() + "/copy_to_" + result_.places[place].text();
+    return add_with_output(added(std::make_shared<ops::Copy>(), {tensor}, path, place), source.info,
+                           source.origin);
   }
 
   std::uint32_t map(Tensor tensor) {
     std::uint32_t& mapped = mapped_[tensor.index()];
     if (mapped != none) return mapped;
-    if (tensor.has_producer()) PURINE_CHECK(mapped != none);
+    PURINE_CHECK(!tensor.has_producer());
+    const std::uint32_t place = result_.place_of(tensor.location());
     if (graph_.is_variable(tensor)) {
       mapped = add_tensor(tensor.info(), none, tensor.index());
       const std::uint32_t index = variable_index_.at(tensor.index());
+      result_.tensors[mapped].place = place;
       result_.tensors[mapped].variable = index;
       result_.variables[index].tensor = mapped;
       return mapped;
     }
-    const std::uint32_t op = add({std::make_shared<HostInput>(tensor.info()),
-                                  {},
-                                  {},
-                                  {},
-                                  {},
-                                  none,
-                                  tensor.path() + "/host_input",
-                                  tensor.location()});
-    mapped = add_tensor(tensor.info(), op, tensor.index());
-    result_.operators[op].outputs = {mapped};
+    const std::uint32_t value =
+        add_with_output(added(std::make_shared<HostInput>(tensor.info()), {}, tensor.path() + "/host_input",
+                              host_place(tensor.location())),
+                        tensor.info(), tensor.index());
+    mapped = at(value, place);
     return mapped;
   }
 
   void add_operator(Operator op) {
-    LoweredOperator lowered{op.contract_pointer(), {}, {}, {}, {}, op.index(), {}, op.location()};
+    LoweredOperator lowered;
+    lowered.contract = op.contract_pointer();
+    lowered.origin = op.index();
+    lowered.place = result_.place_of(op.location());
     for (int i = 0; i < op.input_count(); ++i) lowered.inputs.push_back(map(op.input(i)));
     const std::uint32_t index = add(std::move(lowered));
     for (int i = 0; i < op.output_count(); ++i) {
@@ -129,18 +162,10 @@ class Lowerer {
   }
 
   std::uint32_t add_assign(std::uint32_t variable, std::uint32_t value, std::string path) {
-    const std::uint32_t op = add({std::make_shared<ops::Assign>(),
-                                  {variable, value},
-                                  {},
-                                  {},
-                                  {},
-                                  none,
-                                  std::move(path),
-                                  graph_.tensor(result_.tensors[variable].origin).location()});
-    const std::uint32_t output =
-        add_tensor(result_.tensors[variable].info, op, result_.tensors[variable].origin);
-    result_.operators[op].outputs = {output};
-    return output;
+    const LoweredTensor target = result_.tensors[variable];
+    return add_with_output(
+        added(std::make_shared<ops::Assign>(), {variable, value}, std::move(path), target.place), target.info,
+        target.origin);
   }
 
   /// The producer of the next value may overwrite the variable iff its contract allows it, no other variable
@@ -196,6 +221,13 @@ class Lowerer {
 };
 
 }  // namespace
+
+std::uint32_t Lowered::place_of(Location location) {
+  const auto found = std::find(places.begin(), places.end(), location);
+  const auto index = static_cast<std::uint32_t>(found - places.begin());
+  if (found == places.end()) places.push_back(location);
+  return index;
+}
 
 std::string Lowered::path(Graph& graph, std::uint32_t op) const {
   const LoweredOperator& record = operators[op];

@@ -14,6 +14,7 @@ inline constexpr std::uint32_t none = 0xffffffffU;
 struct LoweredTensor {
   TensorInfo info;
   Layout layout = Layout::plain;
+  std::uint32_t place = 0;        ///< index into Lowered::places
   std::uint32_t producer = none;  ///< operator; none for variables
   std::uint32_t variable = none;  ///< index among the graph's variables, for a variable's current value
   std::uint32_t origin = none;    ///< the graph's tensor; for a copy in another layout, what it is a copy of
@@ -28,7 +29,7 @@ struct LoweredOperator {
   std::vector<Layout> output_layouts;
   std::uint32_t origin = none;  ///< the graph's operator, none for one that was added
   std::string added_path;       ///< the path of one that was added
-  Location location;
+  std::uint32_t place = 0;      ///< of the operator and its outputs
 };
 
 struct LoweredVariable {
@@ -41,7 +42,9 @@ struct Lowered {
   std::vector<LoweredTensor> tensors;
   std::vector<LoweredOperator> operators;
   std::vector<LoweredVariable> variables;
+  std::vector<Location> places;  ///< all locations of tensors, in the order of their first use
 
+  std::uint32_t place_of(Location location);
   std::string path(Graph& graph, std::uint32_t op) const;
   std::vector<TensorInfo> infos(const std::vector<std::uint32_t>& tensors_of) const;
   void find_consumers();

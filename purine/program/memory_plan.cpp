@@ -40,6 +40,7 @@ class Ancestors {
 /// Tensors that lie in the same bytes.
 struct Group {
   TensorStorage::Kind kind = TensorStorage::Kind::arena;
+  std::uint32_t place = 0;
   std::size_t bytes = 0;
   std::size_t offset = 0;
   std::vector<std::uint32_t> version;  // the tensors that hold the newest content
@@ -58,6 +59,8 @@ class Planner {
     for (std::uint32_t i = 0; i < order.size(); ++i) position_[order[i]] = i;
     plan_.tensors.resize(lowered.tensors.size());
     plan_.elided.assign(lowered.operators.size(), false);
+    plan_.arenas.resize(lowered.places.size());
+    free_.resize(lowered.places.size());
   }
 
   MemoryPlan run() {
@@ -92,7 +95,12 @@ class Planner {
 
   std::uint32_t new_group(std::uint32_t tensor, TensorStorage::Kind kind) {
     const auto index = static_cast<std::uint32_t>(groups_.size());
-    groups_.push_back({kind, round_up(lowered_.tensors[tensor].info.bytes()), 0, {tensor}, {tensor}});
+    groups_.push_back({kind,
+                       lowered_.tensors[tensor].place,
+                       round_up(lowered_.tensors[tensor].info.bytes()),
+                       0,
+                       {tensor},
+                       {tensor}});
     group_of_[tensor] = index;
     return index;
   }
@@ -115,7 +123,8 @@ class Planner {
       Group& group = groups_[group_of_[input]];
       const bool same_bytes = lowered_.tensors[input].info.bytes() == lowered_.tensors[output].info.bytes();
       const bool same_layout = op.input_layouts[input_at] == op.output_layouts[output_at];
-      if (group.kind != TensorStorage::Kind::arena || !same_bytes || !same_layout) continue;
+      const bool same_place = group.place == op.place;
+      if (group.kind != TensorStorage::Kind::arena || !same_bytes || !same_layout || !same_place) continue;
       if (sharing.kind == Sharing::Kind::view) {
         join(output, group_of_[input]);
         group.version.push_back(output);
@@ -201,6 +210,7 @@ class Planner {
     std::uint32_t freed_at = 0;
     std::vector<std::uint32_t> holders;  // all of them precede whoever takes the segment
   };
+  using FreeSegments = std::map<std::size_t, Segment>;  // by offset
 
   void place() {
     std::vector<std::vector<std::uint32_t>> ending(order_.size());
@@ -219,7 +229,7 @@ class Planner {
         const std::uint32_t g = group_of_[output];
         if (placed[g] || groups_[g].kind != TensorStorage::Kind::arena) continue;
         placed[g] = true;
-        groups_[g].offset = allocate(groups_[g].bytes, op, p);
+        groups_[g].offset = allocate(groups_[g].place, groups_[g].bytes, op, p);
         ending[ends_[g]].push_back(g);
       }
       for (const std::uint32_t g : ending[p]) release(g, p);
@@ -232,7 +242,7 @@ class Planner {
     std::size_t bytes = 0;
   };
 
-  std::size_t allocate(std::size_t bytes, std::uint32_t op, std::uint32_t position) {
+  std::size_t allocate(std::uint32_t place, std::size_t bytes, std::uint32_t op, std::uint32_t position) {
     if (bytes == 0) return 0;
     const auto implied = [&](const Segment& segment) {
       return std::all_of(segment.holders.begin(), segment.holders.end(),
@@ -243,55 +253,55 @@ class Planner {
     };
     Choice choice;
     if (options_.reuse) {
-      choice = best_run(bytes, implied);
+      choice = best_run(free_[place], bytes, implied);
       if (!choice.found) {
-        choice =
-            best_run(bytes, [&](const Segment& segment) { return distant(segment) || implied(segment); });
+        choice = best_run(free_[place], bytes,
+                          [&](const Segment& segment) { return distant(segment) || implied(segment); });
       }
     }
     if (!choice.found) {
-      const std::size_t offset = plan_.arena_bytes;
-      plan_.arena_bytes += bytes;
-      first_taken_.push_back({offset, bytes, op});
+      const std::size_t offset = plan_.arenas[place].bytes;
+      plan_.arenas[place].bytes += bytes;
+      first_taken_.push_back({place, offset, bytes, op});
       return offset;
     }
-    take(choice.first, bytes, op);
+    take(free_[place], choice.first, bytes, op);
     return choice.first;
   }
 
   /// The shortest run of neighbouring free segments that all pass and together hold the bytes; the lowest on
   /// a tie.
   template <typename Passes>
-  Choice best_run(std::size_t bytes, const Passes& passes) const {
+  static Choice best_run(const FreeSegments& free, std::size_t bytes, const Passes& passes) {
     Choice best;
-    auto first = free_.end();
+    auto first = free.end();
     std::size_t total = 0;
     const auto close = [&] {
-      if (first != free_.end() && total >= bytes && (!best.found || total < best.bytes)) {
+      if (first != free.end() && total >= bytes && (!best.found || total < best.bytes)) {
         best = {true, first->first, total};
       }
-      first = free_.end();
+      first = free.end();
       total = 0;
     };
-    for (auto segment = free_.begin(); segment != free_.end(); ++segment) {
-      if (first != free_.end() && first->first + total != segment->first) close();
+    for (auto segment = free.begin(); segment != free.end(); ++segment) {
+      if (first != free.end() && first->first + total != segment->first) close();
       if (!passes(segment->second)) {
         close();
         continue;
       }
-      if (first == free_.end()) first = segment;
+      if (first == free.end()) first = segment;
       total += segment->second.bytes;
     }
     close();
     return best;
   }
 
-  void take(std::size_t offset, std::size_t bytes, std::uint32_t op) {
-    auto segment = free_.find(offset);
+  void take(FreeSegments& free, std::size_t offset, std::size_t bytes, std::uint32_t op) {
+    auto segment = free.find(offset);
     while (bytes > 0) {
-      PURINE_CHECK(segment != free_.end() && segment->first == offset);
+      PURINE_CHECK(segment != free.end() && segment->first == offset);
       Segment taken = std::move(segment->second);
-      segment = free_.erase(segment);
+      segment = free.erase(segment);
       for (const std::uint32_t holder : taken.holders) {
         if (ancestors_.precedes(holder, op)) continue;
         plan_.orders.push_back({holder, op, 0});
@@ -302,22 +312,24 @@ class Planner {
       bytes -= used;
       if (used < taken.bytes) {
         taken.bytes -= used;
-        segment = free_.emplace(offset, std::move(taken)).first;
+        segment = free.emplace(offset, std::move(taken)).first;
       }
     }
   }
 
   void release(std::uint32_t g, std::uint32_t position) {
     if (groups_[g].bytes == 0) return;
-    free_.emplace(groups_[g].offset, Segment{groups_[g].bytes, position, last_touchers_[g]});
+    free_[groups_[g].place].emplace(groups_[g].offset,
+                                    Segment{groups_[g].bytes, position, last_touchers_[g]});
   }
 
   /// After the last operator every byte is free, held by the last touchers of its last content.
   void wrap_around() {
     for (const FirstTaken& first : first_taken_) {
-      auto segment = free_.upper_bound(first.offset);
-      PURINE_CHECK(segment != free_.begin());
-      for (--segment; segment != free_.end() && segment->first < first.offset + first.bytes; ++segment) {
+      FreeSegments& free = free_[first.place];
+      auto segment = free.upper_bound(first.offset);
+      PURINE_CHECK(segment != free.begin());
+      for (--segment; segment != free.end() && segment->first < first.offset + first.bytes; ++segment) {
         for (const std::uint32_t holder : segment->second.holders)
           plan_.orders.push_back({holder, first.op, 1});
       }
@@ -328,9 +340,10 @@ class Planner {
   void place_slots() {
     for (Group& group : groups_) {
       if (group.kind != TensorStorage::Kind::slots) continue;
-      group.offset = plan_.arena_bytes;
-      plan_.arena_bytes += group.bytes * options_.slots;
-      plan_.slot_bytes += group.bytes * options_.slots;
+      Arena& arena = plan_.arenas[group.place];
+      group.offset = arena.bytes;
+      arena.bytes += group.bytes * options_.slots;
+      arena.slot_bytes += group.bytes * options_.slots;
       for (const std::uint32_t tensor : group.tensors) {
         const std::uint32_t producer = lowered_.tensors[tensor].producer;
         for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
@@ -360,6 +373,7 @@ class Planner {
   }
 
   struct FirstTaken {
+    std::uint32_t place;
     std::size_t offset;
     std::size_t bytes;
     std::uint32_t op;
@@ -373,7 +387,7 @@ class Planner {
   std::vector<Group> groups_;
   std::vector<std::vector<std::uint32_t>> last_touchers_;
   std::vector<std::uint32_t> ends_;
-  std::map<std::size_t, Segment> free_;
+  std::vector<FreeSegments> free_;  // by place
   std::vector<FirstTaken> first_taken_;
   Ancestors ancestors_;
   MemoryPlan plan_;

@@ -16,8 +16,8 @@ inline constexpr std::size_t storage_alignment = 64;
 
 struct TensorStorage {
   enum class Kind : std::uint8_t {
-    arena,     ///< one place in the arena, shared over time with other tensors
-    slots,     ///< `slots` places of its own at the arena's end: version t lies in slot t mod slots
+    arena,     ///< bytes of its place's arena, shared over time with other tensors
+    slots,     ///< bytes of its own at the arena's end, `slots` times: version t lies in slot t mod slots
     variable,  ///< the storage of a variable, which outlives the program
   };
   Kind kind = Kind::arena;
@@ -34,12 +34,17 @@ struct StorageOrder {
   auto operator<=>(const StorageOrder& other) const = default;
 };
 
+/// The memory that a place needs.
+struct Arena {
+  std::size_t bytes = 0;       ///< slots included
+  std::size_t slot_bytes = 0;  ///< of those, what tensors with several slots take
+};
+
 struct MemoryPlan {
   std::vector<TensorStorage> tensors;  ///< by lowered tensor
   std::vector<bool> elided;  ///< by operator: its outputs are views of its inputs, it has nothing to do
   std::vector<StorageOrder> orders;  ///< sorted, each once
-  std::size_t arena_bytes = 0;       ///< slots included
-  std::size_t slot_bytes = 0;        ///< of those, what tensors with several slots take
+  std::vector<Arena> arenas;         ///< by place
 };
 
 struct MemoryOptions {

@@ -33,7 +33,6 @@ double estimate_seconds(const Cost& cost) {
 
 Program::Program(Graph& graph, const FreezeOptions& options)
     : graph_(graph), poison_freed_(options.poison_freed) {
-  PURINE_CHECK(options.kernels != nullptr);
   verify(graph);
   Lowered lowered = program::lower(graph);
   program::assign_layouts(graph, lowered, options.channels_last);
@@ -46,14 +45,27 @@ Program::Program(Graph& graph, const FreezeOptions& options)
 Program::~Program() = default;
 
 void Program::store(const Lowered& lowered, const MemoryPlan& plan) {
+  places_ = lowered.places;
+  PURINE_CHECK(places_.size() < 0xffff);
+  memory_.resize(places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    memory_[i].slots = plan.arenas[i].slot_bytes;
+    memory_[i].arena = plan.arenas[i].bytes - plan.arenas[i].slot_bytes;
+  }
   tensors_.reserve(lowered.tensors.size());
   for (std::size_t i = 0; i < lowered.tensors.size(); ++i) {
     const TensorStorage& storage = plan.tensors[i];
-    tensors_.push_back({storage.offset,
-                        static_cast<std::uint32_t>(storage.stride / program::storage_alignment),
-                        static_cast<std::uint16_t>(storage.slots),
-                        storage.kind == TensorStorage::Kind::variable, lowered.tensors[i].origin});
-    memory_.tensors += lowered.tensors[i].info.bytes() * storage.slots;
+    const LoweredTensor& tensor = lowered.tensors[i];
+    TensorRecord record;
+    record.offset = storage.offset;
+    record.stride = static_cast<std::uint32_t>(storage.stride / program::storage_alignment);
+    record.slots = static_cast<std::uint8_t>(storage.slots);
+    record.is_variable = storage.kind == TensorStorage::Kind::variable;
+    record.place = static_cast<std::uint16_t>(tensor.place);
+    record.origin = tensor.origin;
+    tensors_.push_back(record);
+    memory_[tensor.place].tensors += tensor.info.bytes() * storage.slots;
+    if (tensor.variable != none) memory_[tensor.place].variables += tensor.info.bytes();
   }
   operators_.reserve(lowered.operators.size());
   for (const LoweredOperator& op : lowered.operators) {
@@ -61,11 +73,12 @@ void Program::store(const Lowered& lowered, const MemoryPlan& plan) {
     record.origin = op.origin;
     if (op.origin == none) {
       record.origin = added_mark | static_cast<std::uint32_t>(added_.size());
-      added_.push_back({op.contract, op.added_path, op.location});
+      added_.push_back({op.contract, op.added_path});
     }
     record.first_argument = static_cast<std::uint32_t>(arguments_.size());
     record.input_count = static_cast<std::uint16_t>(op.inputs.size());
     record.output_count = static_cast<std::uint16_t>(op.outputs.size());
+    record.place = op.place;
     const auto add_arguments = [&](const std::vector<std::uint32_t>& tensors,
                                    const std::vector<Layout>& layouts) {
       for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -76,40 +89,71 @@ void Program::store(const Lowered& lowered, const MemoryPlan& plan) {
     add_arguments(op.outputs, op.output_layouts);
     operators_.push_back(record);
   }
-  memory_.slots = plan.slot_bytes;
-  memory_.arena = plan.arena_bytes - plan.slot_bytes;
-  for (const Variable variable : graph_.variables()) memory_.variables += variable.info().bytes();
+}
+
+std::uint32_t Program::lane_of(std::uint32_t op) {
+  const Location here = location(op);
+  LaneUse use{here, LaneKind::compute};
+  if (contract(op).crosses_locations()) {
+    const Location source = places_[tensors_[inputs(op)[0] / 2].place];
+    const bool to_host = here.kind == DeviceKind::cpu;
+    const bool from_host = source.kind == DeviceKind::cpu;
+    if (!to_host || !from_host) {
+      use = {to_host ? source : here, to_host     ? LaneKind::copy_out
+                                      : from_host ? LaneKind::copy_in
+                                                  : LaneKind::peer};
+    }
+  }
+  const auto found = std::find(lanes_.begin(), lanes_.end(), use);
+  const auto lane = static_cast<std::uint32_t>(found - lanes_.begin());
+  if (found == lanes_.end()) lanes_.push_back(use);
+  return lane;
 }
 
 void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
                                  const FreezeOptions& options) {
   MarkedGraphBuilder builder(operator_count());
-  builder.set_parallelism(0, options.parallelism);
+  std::vector<std::uint32_t> lane(operator_count());
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
+    lane[op] = lane_of(op);
+    builder.set_lane(op, lane[op]);
     builder.set_cost(op, plan.elided[op] ? 0 : estimate_seconds(cost(op)));
   }
+  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+    builder.set_parallelism(i, lanes_[i].location.kind == DeviceKind::cpu ? options.parallelism : 1);
+  }
+  // What is on one in-order queue needs no token but the order of issue; queues of one kind of device wait
+  // for each other's events; all else waits until the work is done.
+  const auto add_edge = [&](std::uint32_t from, std::uint32_t to, std::uint32_t tokens, EdgeKind kind) {
+    const DeviceKind from_kind = lanes_[lane[from]].location.kind;
+    const DeviceKind to_kind = lanes_[lane[to]].location.kind;
+    EdgeTiming timing = EdgeTiming::done;
+    if (from_kind == to_kind && from_kind != DeviceKind::cpu) {
+      timing = lane[from] == lane[to] ? EdgeTiming::issued : EdgeTiming::event;
+    }
+    builder.add_edge({from, to, tokens, kind, timing});
+  };
   for (const LoweredTensor& tensor : lowered.tensors) {
     if (tensor.producer == none) continue;
     for (const std::uint32_t consumer : tensor.consumers)
-      builder.add_edge({tensor.producer, consumer, 0, EdgeKind::value});
+      add_edge(tensor.producer, consumer, 0, EdgeKind::value);
   }
   for (const program::LoweredVariable& variable : lowered.variables) {
     if (variable.tensor == none || variable.next == none) continue;
     const std::uint32_t update = lowered.tensors[variable.next].producer;
     for (const std::uint32_t reader : lowered.tensors[variable.tensor].consumers) {
-      builder.add_edge({update, reader, 1, EdgeKind::value});
+      add_edge(update, reader, 1, EdgeKind::value);
     }
   }
-  for (const StorageOrder& order : plan.orders) {
-    builder.add_edge({order.before, order.after, order.delay, EdgeKind::order});
-  }
+  for (const StorageOrder& order : plan.orders)
+    add_edge(order.before, order.after, order.delay, EdgeKind::order);
   marked_graph_ = std::make_unique<MarkedGraph>(builder.build([this](std::uint32_t op) { return path(op); }));
 }
 
 void Program::bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided) {
   kernels_.resize(operators_.size());
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
-    if (elided[op]) continue;
+    if (elided[op] || is_transfer(op)) continue;
     std::vector<TensorInfo> infos;
     std::vector<Layout> layouts;
     const std::size_t input_count = operators_[op].input_count;
@@ -128,13 +172,20 @@ void Program::bind_kernels(const FreezeOptions& options, const std::vector<bool>
       kernels_[op] = options.host_read(graph_.tensor(tensors_[inputs(op)[0] / 2].origin));
     } else {
       const std::string name = path(op);
-      kernels_[op] = options.kernels->bind({bound, std::span<const TensorInfo>(infos).first(input_count),
-                                            std::span<const TensorInfo>(infos).subspan(input_count),
-                                            std::span<const Layout>(layouts).first(input_count),
-                                            std::span<const Layout>(layouts).subspan(input_count),
-                                            options.seed, hash_text(name), name});
+      const auto registry = options.kernels.find(location(op).kind);
+      if (registry == options.kernels.end()) {
+        throw Error(bound.type(),
+                    "lies at " + location(op).text() + ", and there are no kernels for such a device")
+            .at(name);
+      }
+      kernels_[op] = registry->second->bind({bound, std::span<const TensorInfo>(infos).first(input_count),
+                                             std::span<const TensorInfo>(infos).subspan(input_count),
+                                             std::span<const Layout>(layouts).first(input_count),
+                                             std::span<const Layout>(layouts).subspan(input_count),
+                                             options.seed, hash_text(name), name});
     }
-    memory_.scratch_per_worker = std::max(memory_.scratch_per_worker, kernels_[op]->scratch_bytes());
+    std::size_t& scratch = memory_[place(op)].scratch_per_worker;
+    scratch = std::max(scratch, kernels_[op]->scratch_bytes());
   }
 }
 
@@ -161,12 +212,6 @@ std::string Program::path(std::uint32_t op) const {
   const std::uint32_t origin = operators_[op].origin;
   if ((origin & added_mark) != 0) return added_[origin & ~added_mark].path;
   return graph_.op(origin).path();
-}
-
-Location Program::location(std::uint32_t op) const {
-  const std::uint32_t origin = operators_[op].origin;
-  if ((origin & added_mark) != 0) return added_[origin & ~added_mark].location;
-  return graph_.op(origin).location();
 }
 
 Cost Program::cost(std::uint32_t op) const {
@@ -200,9 +245,20 @@ std::size_t Program::structure_bytes() const {
   return total;
 }
 
-void Program::bind(std::byte* arena, std::span<std::byte* const> variables) {
-  arena_ = arena;
+void Program::bind(std::span<std::byte* const> arenas, std::span<std::byte* const> variables) {
+  arenas_.assign(arenas.begin(), arenas.end());
   variables_.assign(variables.begin(), variables.end());
+}
+
+bool Program::is_transfer(std::uint32_t op) const {
+  if (!contract(op).crosses_locations()) return false;
+  return location(op).kind != DeviceKind::cpu ||
+         places_[tensors_[inputs(op)[0] / 2].place].kind != DeviceKind::cpu;
+}
+
+Program::Transfer Program::transfer(std::uint32_t op, std::int64_t iteration) const {
+  return {address(outputs(op)[0], iteration), address(inputs(op)[0], iteration),
+          info(outputs(op)[0]).bytes()};
 }
 
 std::byte* Program::address(std::uint32_t argument, std::int64_t iteration) const {
@@ -212,14 +268,15 @@ std::byte* Program::address(std::uint32_t argument, std::int64_t iteration) cons
   if (tensor.slots > 1) {
     offset += static_cast<std::size_t>(iteration % tensor.slots) * tensor.stride * program::storage_alignment;
   }
-  return arena_ + offset;
+  return arenas_[tensor.place] + offset;
 }
 
 int Program::parts(std::uint32_t op) const {
   return kernels_[op] == nullptr || poison_freed_ ? 1 : kernels_[op]->parts();
 }
 
-void Program::run(std::uint32_t op, std::int64_t iteration, int part, std::byte* scratch) {
+void Program::run(std::uint32_t op, std::int64_t iteration, int part, std::byte* scratch,
+                  std::ptrdiff_t shift) {
   Kernel* const kernel = kernels_[op].get();
   if (kernel == nullptr) return;
   const OperatorRecord& record = operators_[op];
@@ -232,7 +289,7 @@ void Program::run(std::uint32_t op, std::int64_t iteration, int part, std::byte*
     pointers = many.data();
   }
   const std::uint32_t* const arguments = arguments_.data() + record.first_argument;
-  for (std::size_t i = 0; i < count; ++i) pointers[i] = address(arguments[i], iteration);
+  for (std::size_t i = 0; i < count; ++i) pointers[i] = address(arguments[i], iteration) + shift;
   KernelCall call{{pointers, record.input_count},
                   {pointers + record.input_count, record.output_count},
                   scratch,
@@ -254,7 +311,7 @@ std::string Program::dump() const {
   std::string text;
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
     text += path(op) + " = " + std::string(type(op)) + " " + shapes(op);
-    if (kernels_[op] == nullptr) text += " view";
+    if (kernels_[op] == nullptr && !is_transfer(op)) text += " view";
     const auto places = [&](std::span<const std::uint32_t> arguments) {
       for (const std::uint32_t argument : arguments) {
         const TensorRecord& tensor = tensors_[argument / 2];

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,13 +18,30 @@
 
 namespace purine {
 
+/// What a lane of a program does. A CPU has one lane for everything; a device with queues has four, so that
+/// transfers lie under computation.
+enum class LaneKind : std::uint8_t {
+  compute,
+  copy_in,   ///< from the host's memory
+  copy_out,  ///< to the host's memory
+  peer,      ///< from another device
+};
+
+struct LaneUse {
+  Location location;
+  LaneKind kind = LaneKind::compute;
+  bool operator==(const LaneUse& other) const = default;
+};
+
 struct FreezeOptions {
-  const KernelRegistry* kernels = nullptr;  ///< of the device that the graph lies on
-  std::uint64_t seed = 1;                   ///< of all random operators
+  /// By kind of device; an emulated one runs the CPU's.
+  std::map<DeviceKind, const KernelRegistry*> kernels = {};
+  std::uint64_t seed = 1;  ///< of all random operators
   /// Rank-4 activations may be kept channels last in memory where an operator prefers it.
   bool channels_last = true;
   program::MemoryOptions memory = {};
-  int parallelism = 2;  ///< operators that run at the same time, for estimates of time alone
+  /// Operators that run at the same time on a CPU location, for estimates of time alone.
+  int parallelism = 2;
   /// Fills every tensor's bytes with 0xff (NaN) before they are taken into use, and runs an operator's parts
   /// in turn: reading what was freed then shows.
   bool poison_freed = false;
@@ -32,9 +50,9 @@ struct FreezeOptions {
   std::function<std::unique_ptr<Kernel>(Tensor)> host_read = {};
 };
 
-/// Bytes that a program needs, known before it runs.
+/// Bytes that a program needs at a location, or in all, known before it runs.
 struct MemoryUse {
-  std::size_t variables = 0;           ///< the storage of all variables
+  std::size_t variables = 0;           ///< the storage of its variables
   std::size_t arena = 0;               ///< activations, gradients and temporaries
   std::size_t slots = 0;               ///< tensors with several slots: data on its way in
   std::size_t scratch_per_worker = 0;  ///< the most that a kernel needs
@@ -57,27 +75,42 @@ class Program {
   const MarkedGraph& marked_graph() const { return *marked_graph_; }
   Graph& graph() const { return graph_; }
   std::uint32_t operator_count() const { return static_cast<std::uint32_t>(operators_.size()); }
-  const MemoryUse& memory() const { return memory_; }
-  std::size_t arena_bytes() const { return memory_.arena + memory_.slots; }
+  /// The locations that its tensors lie at, in the order of their first use.
+  const std::vector<Location>& places() const { return places_; }
+  /// By place.
+  const std::vector<MemoryUse>& memory() const { return memory_; }
+  /// The lanes that its operators run on; an operator's lane in the marked graph is an index into them.
+  const std::vector<LaneUse>& lanes() const { return lanes_; }
   /// Bytes of the program's own arrays: without the bound kernels.
   std::size_t structure_bytes() const;
 
   /// The operator's path: the graph's, or for one that freezing added a path below what it serves.
   std::string path(std::uint32_t op) const;
   std::string_view type(std::uint32_t op) const { return contract(op).type(); }
-  Location location(std::uint32_t op) const;
+  Location location(std::uint32_t op) const { return places_[place(op)]; }
   /// True for operators that bring data in from outside.
   bool brings_data(std::uint32_t op) const { return contract(op).brings_samples(); }
   Cost cost(std::uint32_t op) const;
   /// `f32[64, 20, 24, 24] channels_last, f32[20] -> f32[…]`.
   std::string shapes(std::uint32_t op) const;
 
-  /// Names the memory that the program runs in: `arena_bytes()` bytes aligned to 64, and one buffer for each
-  /// of the graph's variables in their order. Before the first run, and while nothing runs.
-  void bind(std::byte* arena, std::span<std::byte* const> variables);
+  /// Names the memory that the program runs in: for each place `arena + slots` bytes aligned to 64, and one
+  /// buffer for each of the graph's variables in their order. Before the first run, and while nothing runs.
+  void bind(std::span<std::byte* const> arenas, std::span<std::byte* const> variables);
   int parts(std::uint32_t op) const;
   /// Runs a part of an operator, with scratch of `memory().scratch_per_worker` bytes.
-  void run(std::uint32_t op, std::int64_t iteration, int part, std::byte* scratch);
+  /// `shift` is added to all addresses: a device whose kernels see its memory elsewhere than it is named.
+  void run(std::uint32_t op, std::int64_t iteration, int part, std::byte* scratch, std::ptrdiff_t shift = 0);
+  /// An operator that only moves bytes from one place to another over a queue.
+  bool is_transfer(std::uint32_t op) const;
+  struct Transfer {
+    std::byte* destination = nullptr;
+    const std::byte* source = nullptr;
+    std::size_t bytes = 0;
+  };
+  Transfer transfer(std::uint32_t op, std::int64_t iteration) const;
+  /// Index among places() of where an operator and its outputs lie.
+  std::uint32_t place(std::uint32_t op) const { return operators_[op].place; }
 
   /// One line an operator: path, type, shapes, layouts, storage, and what it waits for besides its values.
   std::string dump() const;
@@ -88,17 +121,18 @@ class Program {
     std::uint32_t first_argument = 0;  // inputs, then outputs
     std::uint16_t input_count = 0;
     std::uint16_t output_count = 0;
+    std::uint32_t place = 0;
   };
   struct Added {
     ContractPtr contract;
     std::string path;
-    Location location;
   };
   struct TensorRecord {
     std::size_t offset = 0;    // in the arena; for a variable its index
     std::uint32_t stride = 0;  // from slot to slot, in units of the storage alignment
-    std::uint16_t slots = 1;
+    std::uint8_t slots = 1;
     bool is_variable = false;
+    std::uint16_t place = 0;
     std::uint32_t origin = 0;  // the graph's tensor
   };
   static constexpr std::uint32_t added_mark = 0x80000000U;
@@ -111,6 +145,7 @@ class Program {
 
   void store(const program::Lowered& lowered, const program::MemoryPlan& plan);
   void bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided);
+  std::uint32_t lane_of(std::uint32_t op);
   void build_marked_graph(const program::Lowered& lowered, const program::MemoryPlan& plan,
                           const FreezeOptions& options);
 
@@ -122,8 +157,10 @@ class Program {
   std::vector<std::uint32_t> arguments_;  // tensor * 2, + 1 where its layout is channels last
   std::vector<TensorRecord> tensors_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  // null for an operator that has nothing to do
-  MemoryUse memory_;
-  std::byte* arena_ = nullptr;
+  std::vector<Location> places_;
+  std::vector<LaneUse> lanes_;
+  std::vector<MemoryUse> memory_;   // by place
+  std::vector<std::byte*> arenas_;  // by place
   std::vector<std::byte*> variables_;
 };
 

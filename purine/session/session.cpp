@@ -4,11 +4,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <utility>
 
+#include "purine/backend/cpu/worker_thread.h"
 #include "purine/core/error.h"
 #include "purine/graph/transform.h"
 #include "purine/runtime/dispatcher.h"
+#include "purine/session/device_memory.h"
 #include "purine/session/memory_limit.h"
 #include "purine/session/wait_meter.h"
 
@@ -60,7 +63,7 @@ class Session::Variant final : public Executor {
       for (const Tensor tensor : watched) entry.emplace_back(tensor.info().bytes());
     }
     FreezeOptions freeze;
-    freeze.kernels = &runtime.cpu_kernels();
+    freeze.kernels = runtime.kernels();
     freeze.seed = options.seed;
     freeze.channels_last = options.channels_last;
     freeze.poison_freed = options.poison_freed;
@@ -75,11 +78,24 @@ class Session::Variant final : public Executor {
 
   const Program& program() const { return *program_; }
 
-  /// Gives the program its memory, of which `scratch` holds a buffer for each worker, and makes its workers.
-  void start(std::byte* arena, std::span<std::byte* const> variables,
-             std::span<const AlignedBuffer> scratch) {
-    program_->bind(arena, variables);
+  /// Gives the program its memory and makes its lanes. `scratch` holds a buffer for each worker.
+  void start(Runtime& runtime, const DeviceMemory& memory, std::span<const AlignedBuffer> scratch) {
     scratch_ = scratch;
+    std::vector<std::byte*> arenas;
+    for (const Location& place : program_->places()) {
+      arenas.push_back(memory.arena(place));
+      device_scratch_.push_back(memory.scratch(place));
+    }
+    program_->bind(arenas, memory.variables());
+    std::vector<Lane> lanes;
+    for (const LaneUse& use : program_->lanes()) {
+      if (use.location.kind == DeviceKind::cpu) {
+        lanes.push_back(Lane::cpu(runtime.workers_of(use.location)));
+        continue;
+      }
+      queues_.push_back(runtime.device(use.location).make_queue());
+      lanes.push_back(Lane::on(*queues_.back()));
+    }
     DispatcherOptions options;
     options.window = options_.window;
     if (options_.trace) {
@@ -88,8 +104,7 @@ class Session::Variant final : public Executor {
                         execution.worker, execution.begin, execution.end});
       };
     }
-    dispatcher_ = std::make_unique<Dispatcher>(program_->marked_graph(), *this,
-                                               std::vector<Lane>{Lane::cpu(workers_)}, options);
+    dispatcher_ = std::make_unique<Dispatcher>(program_->marked_graph(), *this, std::move(lanes), options);
   }
 
   /// While nothing runs: the next iteration of the dispatcher is this one.
@@ -122,8 +137,35 @@ class Session::Variant final : public Executor {
   int parts(std::uint32_t op) const override { return program_->parts(op); }
 
   void run(std::uint32_t op, std::int64_t iteration, int part, int worker) override {
+    thread_local bool prepared = false;
+    if (!prepared) {
+      cpu::prepare_worker_thread();
+      prepared = true;
+    }
     const WaitMeter::Scope running(meter_, brings_data_[op]);
     program_->run(op, iteration + base_, part, scratch_[static_cast<std::size_t>(worker)].data());
+  }
+
+  void issue(std::uint32_t op, std::int64_t iteration, Queue& queue) override {
+    const std::int64_t absolute = iteration + base_;
+    if (program_->is_transfer(op)) {
+      const Program::Transfer transfer = program_->transfer(op, absolute);
+      queue.copy(transfer.destination, transfer.source, transfer.bytes);
+      return;
+    }
+    std::byte* const scratch = device_scratch_[program_->place(op)];
+    queue.launch({[this, op, absolute, scratch](void* native) {
+                    thread_local bool prepared = false;
+                    if (!prepared) {
+                      cpu::prepare_worker_thread();
+                      prepared = true;
+                    }
+                    const std::ptrdiff_t shift = static_cast<const emu::NativeQueue*>(native)->shift;
+                    for (int part = 0; part < program_->parts(op); ++part) {
+                      program_->run(op, absolute, part, scratch + shift, shift);
+                    }
+                  },
+                  0});
   }
 
  private:
@@ -158,6 +200,8 @@ class Session::Variant final : public Executor {
   std::unique_ptr<Program> program_;
   std::vector<std::uint8_t> brings_data_;
   std::span<const AlignedBuffer> scratch_;
+  std::vector<std::byte*> device_scratch_;  // by place; null for CPUs
+  std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::vector<std::vector<std::byte>>> ring_;  // by iteration, by watched tensor
   std::int64_t base_ = 0;
   std::unique_ptr<Dispatcher> dispatcher_;  // last: its workers use all of the above
@@ -179,18 +223,21 @@ class Session::Implementation {
       with_batch_size(graph, samples_per_epoch_ % batch_, *short_graph_);
       short_ = std::make_unique<Variant>(runtime, *short_graph_, options_, fills_, meter_);
     }
-    check_memory(peak_bytes());
-    variables.create(graph, runtime.cpu_kernels(), options_.seed);
-    arena_ = AlignedBuffer(largest([](const Program& program) { return program.arena_bytes(); }));
-    for (int i = 0; i < workers_; ++i) {
-      scratch_.emplace_back(
-          largest([](const Program& program) { return program.memory().scratch_per_worker; }));
+    for (const Variant* variant : variants()) {
+      for (const Location& place : variant->program().places()) {
+        if (runtime.has(place)) continue;
+        throw Error("session", "the graph uses " + place.text() + ", which the runtime doesn't have",
+                    "name it in RuntimeOptions::devices, or --devices");
+      }
     }
-    std::vector<std::byte*> storage;
-    for (const Variable variable : graph.variables())
-      storage.push_back(variables.at(variable.path()).buffer.data());
-    main_->start(arena_.data(), storage, scratch_);
-    if (short_ != nullptr) short_->start(arena_.data(), storage, scratch_);
+    check_memory(host_bytes());
+    variables.create(graph, runtime.cpu_kernels(), options_.seed);
+    memory_ = std::make_unique<DeviceMemory>(runtime, graph, variables);
+    for (const Variant* variant : variants()) memory_->reserve(variant->program());
+    memory_->allocate();
+    const std::size_t scratch = largest_scratch();
+    for (int i = 0; i < workers_; ++i) scratch_.emplace_back(scratch);
+    for (Variant* variant : variants()) variant->start(runtime, *memory_, scratch_);
   }
 
   ~Implementation() {
@@ -212,6 +259,7 @@ class Session::Implementation {
     end_ = options.steps > 0 ? next_ + options.steps
                              : (next_ / steps_per_epoch() + options.epochs) * steps_per_epoch();
     seen_ = next_;
+    memory_->upload_variables();
     meter_.reset();
     advance();
   }
@@ -251,6 +299,7 @@ class Session::Implementation {
     active_ = nullptr;
     end_ = std::min(end_, next_);
     if (!good) fail(variant);
+    memory_->download_variables();
   }
 
   [[noreturn]] void fail(Variant& variant) {
@@ -258,6 +307,7 @@ class Session::Implementation {
     active_ = nullptr;
     end_ = seen_;
     failed_ = &variant;
+    memory_->download_variables();
     variant.throw_failure();
   }
 
@@ -270,14 +320,47 @@ class Session::Implementation {
     return samples_per_epoch_ > 0 ? (samples_per_epoch_ + batch_ - 1) / batch_ : 0;
   }
 
-  template <typename Function>
-  std::size_t largest(const Function& bytes_of) const {
-    const std::size_t bytes = bytes_of(main_->program());
-    return short_ == nullptr ? bytes : std::max(bytes, bytes_of(short_->program()));
+  std::vector<Variant*> variants() const {
+    std::vector<Variant*> all = {main_.get()};
+    if (short_ != nullptr) all.push_back(short_.get());
+    return all;
   }
 
-  std::size_t peak_bytes() const {
-    return largest([this](const Program& program) { return program.memory().total(workers_); });
+  std::size_t largest_scratch() const {
+    std::size_t bytes = 0;
+    for (const Variant* variant : variants()) {
+      for (std::size_t i = 0; i < variant->program().places().size(); ++i) {
+        if (variant->program().places()[i].kind != DeviceKind::cpu) continue;
+        bytes = std::max(bytes, variant->program().memory()[i].scratch_per_worker);
+      }
+    }
+    return bytes;
+  }
+
+  /// Bytes at a location that its largest program needs, scratch not included; variables are counted there.
+  std::size_t bytes_at(Location place) const {
+    std::size_t bytes = 0;
+    for (const Variant* variant : variants()) {
+      const Program& program = variant->program();
+      for (std::size_t i = 0; i < program.places().size(); ++i) {
+        const MemoryUse& use = program.memory()[i];
+        if (program.places()[i] == place) bytes = std::max(bytes, use.variables + use.arena + use.slots);
+      }
+    }
+    return bytes;
+  }
+
+  /// Bytes of the host's memory.
+  std::size_t host_bytes() const {
+    std::size_t bytes = largest_scratch() * static_cast<std::size_t>(workers_);
+    std::set<Location> places;
+    for (const Variant* variant : variants()) {
+      places.insert(variant->program().places().begin(), variant->program().places().end());
+    }
+    for (const Location& place : places) {
+      if (place.kind == DeviceKind::cpu) bytes += bytes_at(place);
+    }
+    return bytes;
   }
 
   Graph& graph_;
@@ -287,8 +370,8 @@ class Session::Implementation {
   std::int64_t batch_ = 0;
   std::map<std::uint32_t, Fill> fills_;
   WaitMeter meter_;
-  AlignedBuffer arena_;                 // of both programs: only one of them runs at a time
-  std::vector<AlignedBuffer> scratch_;  // by worker
+  std::unique_ptr<DeviceMemory> memory_;  // of both programs: only one of them runs at a time
+  std::vector<AlignedBuffer> scratch_;    // by worker
   std::unique_ptr<Graph> short_graph_;
   std::unique_ptr<Variant> main_;
   std::unique_ptr<Variant> short_;
@@ -406,12 +489,12 @@ const Program& Session::program() const {
   return implementation_->main_->program();
 }
 
-MemoryUse Session::memory() const {
-  return program().memory();
+std::size_t Session::peak_bytes() const {
+  return implementation_->host_bytes();
 }
 
-std::size_t Session::peak_bytes() const {
-  return implementation_->peak_bytes();
+std::size_t Session::peak_bytes(Location location) const {
+  return implementation_->bytes_at(location);
 }
 
 double Session::data_wait_share() {

@@ -136,9 +136,10 @@ class Session {
   Variables& variables() { return *variables_; }
   std::shared_ptr<Variables> shared_variables() { return variables_; }
   const Program& program() const;
-  MemoryUse memory() const;
-  /// Bytes planned for the process: what `memory().total(workers)` is for the largest of its programs.
+  /// Bytes of the host's memory that are planned: variables, activations and scratch of the largest program.
   std::size_t peak_bytes() const;
+  /// Bytes planned at a location, without the scratch of CPU workers.
+  std::size_t peak_bytes(Location location) const;
   /// Share of the time since the last call during which no operator but data sources ran or could run:
   /// waiting for data.
   double data_wait_share();

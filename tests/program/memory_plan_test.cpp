@@ -96,7 +96,8 @@ void check_plan(Graph& graph, const MemoryOptions& options) {
           accesses.push_back({base, base + 1, tensor, unrolled.node(op, t), writes});
           return;
         }
-        const std::size_t begin = storage.offset + t % storage.slots * storage.stride;
+        const std::size_t begin =
+            (lowered.tensors[tensor].place << 30U) + storage.offset + t % storage.slots * storage.stride;
         accesses.push_back(
             {begin, begin + lowered.tensors[tensor].info.bytes(), tensor, unrolled.node(op, t), writes});
       };
@@ -121,7 +122,7 @@ void check_plan(Graph& graph, const MemoryOptions& options) {
       ASSERT_FALSE(ordered(a.node, b.node) && ordered(b.node, a.node)) << "a cycle";
     }
   }
-  EXPECT_LE(plan.slot_bytes, plan.arena_bytes);
+  for (const Arena& arena : plan.arenas) EXPECT_LE(arena.slot_bytes, arena.bytes);
 }
 
 TEST(MemoryPlanTest, OrdersAllThatTouchesTheSameBytesInRandomGraphs) {
@@ -141,7 +142,7 @@ TEST(MemoryPlanTest, GivesAChainTwoPlaces) {
   Tensor x = mix(graph, {}, {.outputs = {1000}}).output();
   for (int i = 0; i < 20; ++i) x = mix(graph, {x}, {.salt = i, .outputs = {1000}}).output();
   graph.watch(x);
-  EXPECT_EQ(plan_of(graph).arena_bytes, 2 * 8000U);
+  EXPECT_EQ(plan_of(graph).arenas[0].bytes, 2 * 8000U);
 }
 
 TEST(MemoryPlanTest, ComputesInPlaceWhereTheContractAllowsIt) {
@@ -152,7 +153,7 @@ TEST(MemoryPlanTest, ComputesInPlaceWhereTheContractAllowsIt) {
             .output();
   }
   graph.watch(x);
-  EXPECT_EQ(plan_of(graph).arena_bytes, 8000U);
+  EXPECT_EQ(plan_of(graph).arenas[0].bytes, 8000U);
 }
 
 TEST(MemoryPlanTest, NeverOverwritesWhatAnotherReads) {
@@ -161,7 +162,7 @@ TEST(MemoryPlanTest, NeverOverwritesWhatAnotherReads) {
   const Tensor y =
       mix(graph, {x}, {.salt = 1, .outputs = {1000}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output();
   graph.watch(mix(graph, {x, y}, {.salt = 2, .outputs = {1000}}).output());
-  EXPECT_GE(plan_of(graph).arena_bytes, 3 * 8000U - 64);
+  EXPECT_GE(plan_of(graph).arenas[0].bytes, 3 * 8000U - 64);
 }
 
 TEST(MemoryPlanTest, AViewHasNothingToDoAndKeepsItsInputAlive) {
@@ -176,7 +177,7 @@ TEST(MemoryPlanTest, AViewHasNothingToDoAndKeepsItsInputAlive) {
   EXPECT_EQ(std::count(plan.elided.begin(), plan.elided.end(), true), 1);
   EXPECT_TRUE(plan.elided[1]);
   EXPECT_EQ(plan.tensors[0].offset, plan.tensors[1].offset);
-  EXPECT_EQ(plan.arena_bytes, 3 * 8000U);
+  EXPECT_EQ(plan.arenas[0].bytes, 3 * 8000U);
 }
 
 TEST(MemoryPlanTest, GivesDataSourcesTwoSlots) {
@@ -184,7 +185,7 @@ TEST(MemoryPlanTest, GivesDataSourcesTwoSlots) {
   const Tensor x = mix(graph, {}, {.outputs = {1000}, .brings_samples = true}).output();
   graph.watch(mix(graph, {x}, {}).output());
   const MemoryPlan plan = plan_of(graph);
-  EXPECT_EQ(plan.slot_bytes, 2 * 8000U);
+  EXPECT_EQ(plan.arenas[0].slot_bytes, 2 * 8000U);
   EXPECT_EQ(plan.tensors[0].slots, 2U);
   EXPECT_NE(std::find(plan.orders.begin(), plan.orders.end(), StorageOrder{1, 0, 2}), plan.orders.end());
 }

@@ -36,7 +36,8 @@ class Reference {
       for (const Tensor input : op.inputs()) inputs.push_back(values.at(input.index()));
       std::vector<TensorInfo> infos;
       for (const Tensor output : op.outputs()) infos.push_back(output.info());
-      const std::vector<Values> outputs = run(op.contract(), inputs, infos, iteration);
+      const std::vector<Values> outputs =
+          op.type() == "copy" ? inputs : run(op.contract(), inputs, infos, iteration);
       for (int k = 0; k < op.output_count(); ++k)
         values[op.output(k).index()] = outputs[static_cast<std::size_t>(k)];
     }
@@ -106,6 +107,35 @@ TEST_P(SessionTest, RandomGraphsGiveWhatOneOperatorAfterAnotherGives) {
     EXPECT_EQ(steps, 12);
     for (const Variable variable : graph.variables()) {
       EXPECT_EQ(read(session, variable), reference.variable(variable)) << variable.path();
+    }
+  }
+}
+
+TEST_P(SessionTest, RandomGraphsOverSeveralDevicesGiveTheSame) {
+  const std::vector<Location> devices = parse_devices("cpu:0-1,emu:0-2");
+  Runtime runtime({.workers = GetParam(), .devices = devices, .emulated = {.memory = std::size_t{1} << 22U}});
+  test::register_mix(runtime.cpu_kernels());
+  for (std::uint32_t seed = 100; seed < 120; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Graph graph;
+    test::build_random_graph(graph, seed,
+                             {.operators = 30,
+                              .variables = 5,
+                              .max_microseconds = seed % 3 == 0 ? 40 : 0,
+                              .multiple_parts = seed % 2 == 0,
+                              .locations = devices});
+    verify(graph);
+    Reference reference(graph);
+    Session session(runtime, graph,
+                    {.window = 1 + static_cast<int>(seed % 4), .poison_freed = seed % 5 == 0});
+    for (int run = 0; run < 2; ++run) {
+      for (const Step& step : session.run({.steps = 6})) {
+        const double expected = static_cast<double>(reference.step(step.index));
+        ASSERT_EQ(step.value(graph.watched()[0]), expected) << "iteration " << step.index;
+      }
+      for (const Variable variable : graph.variables()) {
+        EXPECT_EQ(read(session, variable), reference.variable(variable)) << variable.path();
+      }
     }
   }
 }

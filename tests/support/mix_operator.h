@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "purine/graph/graph.h"
+#include "purine/ops/copy.h"
 #include "purine/program/kernel.h"
 
 namespace purine::test {
@@ -114,6 +115,7 @@ struct RandomGraphOptions {
   int sources = 2;
   int max_microseconds = 0;
   bool multiple_parts = false;
+  std::vector<Location> locations = {Location{}};  // vertices lie at random ones of these
 };
 
 inline void build_random_graph(Graph& graph, std::uint32_t seed, const RandomGraphOptions& options) {
@@ -129,18 +131,28 @@ inline void build_random_graph(Graph& graph, std::uint32_t seed, const RandomGra
     if (options.multiple_parts && below(3) == 0) made.parts = 2 + below(4);
     return made;
   };
+  const auto some_location = [&] {
+    return options.locations[static_cast<std::size_t>(below(static_cast<int>(options.locations.size())))];
+  };
+  // Adds an operator at a location, with its inputs copied there.
+  const auto mix_at = [&](Location location, std::vector<Tensor> inputs, const Mix::Options& made) {
+    for (Tensor& input : inputs) input = ops::copy(input, location);
+    const auto placement = graph.at(location);
+    return mix(graph, inputs, made);
+  };
   std::vector<Tensor> tensors;
   std::vector<Variable> variables;
   for (int i = 0; i < options.sources; ++i) {
     Mix::Options made = some_options();
     made.brings_samples = below(2) == 0;
     made.depends_on_iteration = true;
-    for (const Tensor tensor : mix(graph, {}, made).outputs()) tensors.push_back(tensor);
+    for (const Tensor tensor : mix_at(some_location(), {}, made).outputs()) tensors.push_back(tensor);
   }
   for (int i = 0; i < options.variables; ++i) {
     Mix::Options initial;
     initial.salt = ++salt;
     initial.outputs = {1 + below(40)};
+    const auto placement = graph.at(some_location());
     variables.push_back(graph.variable("variable_" + std::to_string(i), {{initial.outputs[0]}, DType::i64},
                                        std::make_shared<Mix>(initial)));
     tensors.push_back(variables.back());
@@ -158,13 +170,14 @@ inline void build_random_graph(Graph& graph, std::uint32_t seed, const RandomGra
       made.parts = 1;  // a part would overwrite what another still reads
       made.sharing = {{0, 0, Sharing::Kind::overwrite}};
     }
-    for (const Tensor tensor : mix(graph, inputs, made).outputs()) tensors.push_back(tensor);
+    for (const Tensor tensor : mix_at(some_location(), inputs, made).outputs()) tensors.push_back(tensor);
   }
   for (const Variable variable : variables) {
     if (below(6) == 0) continue;  // constant
     if (below(5) == 0) {  // the next value is some other variable of the same size, or a tensor in hand
       for (const Tensor tensor : tensors) {
-        if (tensor.info() == variable.info() && !(tensor == variable)) {
+        if (tensor.info() == variable.info() && !(tensor == variable) &&
+            tensor.location() == variable.location()) {
           graph.set_next(variable, tensor);
           break;
         }
@@ -176,16 +189,16 @@ inline void build_random_graph(Graph& graph, std::uint32_t seed, const RandomGra
     update.parts = 1;
     update.sharing = {{0, 0, Sharing::Kind::overwrite}};
     const Tensor other = tensors[static_cast<std::size_t>(below(static_cast<int>(tensors.size())))];
-    const Tensor next = mix(graph, {variable, other}, update).output();
+    const Tensor next = mix_at(variable.location(), {variable, other}, update).output();
     graph.set_next(variable, next);
-    if (below(3) == 0) tensors.push_back(mix(graph, {next, variable}, some_options()).output());
+    if (below(3) == 0) tensors.push_back(mix_at(some_location(), {next, variable}, some_options()).output());
   }
   std::vector<Tensor> last(
       tensors.end() - std::min<std::ptrdiff_t>(8, static_cast<std::ptrdiff_t>(tensors.size())),
       tensors.end());
   Mix::Options sum;
   sum.salt = ++salt;
-  graph.watch(mix(graph, last, sum).output());
+  graph.watch(mix_at(some_location(), last, sum).output());
 }
 
 }  // namespace purine::test
