@@ -7,21 +7,17 @@
 #include <set>
 #include <utility>
 
-#include "purine/backend/cpu/worker_thread.h"
 #include "purine/core/error.h"
 #include "purine/graph/transform.h"
-#include "purine/runtime/dispatcher.h"
 #include "purine/session/device_memory.h"
 #include "purine/session/memory_limit.h"
+#include "purine/session/session_program.h"
 #include "purine/session/wait_meter.h"
 
 namespace purine {
 namespace {
 
-using Fill = std::function<void(std::int64_t, std::span<std::byte>)>;
-
-/// Iterations whose watched values the host may not have read yet.
-constexpr std::int64_t ring_slots_beyond_window = 6;
+using Fill = SessionProgram::Fill;
 
 /// Samples of an epoch that the graph's sources bring; all of them must agree. 0 if there are none or they
 /// never end.
@@ -47,166 +43,6 @@ std::int64_t find_samples_per_epoch(Graph& graph) {
 
 }  // namespace
 
-/// One of a session's programs: the graph for one batch size.
-class Session::Variant final : public Executor {
- public:
-  Variant(Runtime& runtime, Graph& graph, const SessionOptions& options,
-          const std::map<std::uint32_t, Fill>& fills, WaitMeter& meter)
-      : graph_(graph),
-        options_(options),
-        fills_(fills),
-        meter_(meter),
-        workers_(runtime.workers()),
-        ring_(static_cast<std::size_t>(options.window + ring_slots_beyond_window)) {
-    const std::vector<Tensor> watched = graph.watched();
-    for (std::vector<std::vector<std::byte>>& entry : ring_) {
-      for (const Tensor tensor : watched) entry.emplace_back(tensor.info().bytes());
-    }
-    FreezeOptions freeze;
-    freeze.kernels = runtime.kernels();
-    freeze.seed = options.seed;
-    freeze.channels_last = options.channels_last;
-    freeze.poison_freed = options.poison_freed;
-    freeze.parallelism = workers_;
-    freeze.host_input = [this](Tensor tensor) { return input_kernel(tensor); };
-    freeze.host_read = [this](Tensor tensor) { return read_kernel(tensor); };
-    program_ = std::make_unique<Program>(graph, freeze);
-    for (std::uint32_t op = 0; op < program_->operator_count(); ++op) {
-      brings_data_.push_back(program_->brings_data(op));
-    }
-  }
-
-  const Program& program() const { return *program_; }
-
-  /// Gives the program its memory and makes its lanes. `scratch` holds a buffer for each worker.
-  void start(Runtime& runtime, const DeviceMemory& memory, std::span<const AlignedBuffer> scratch) {
-    scratch_ = scratch;
-    std::vector<std::byte*> arenas;
-    for (const Location& place : program_->places()) {
-      arenas.push_back(memory.arena(place));
-      device_scratch_.push_back(memory.scratch(place));
-    }
-    program_->bind(arenas, memory.variables());
-    std::vector<Lane> lanes;
-    for (const LaneUse& use : program_->lanes()) {
-      if (use.location.kind == DeviceKind::cpu) {
-        lanes.push_back(Lane::cpu(runtime.workers_of(use.location)));
-        continue;
-      }
-      queues_.push_back(runtime.device(use.location).make_queue());
-      lanes.push_back(Lane::on(*queues_.back()));
-    }
-    DispatcherOptions options;
-    options.window = options_.window;
-    if (options_.trace) {
-      options.trace = [this](const Execution& execution) {
-        options_.trace({program_.get(), execution.op, execution.part, execution.iteration + base_,
-                        execution.worker, execution.begin, execution.end});
-      };
-    }
-    dispatcher_ = std::make_unique<Dispatcher>(program_->marked_graph(), *this, std::move(lanes), options);
-  }
-
-  /// While nothing runs: the next iteration of the dispatcher is this one.
-  void begin_at(std::int64_t iteration) { base_ = iteration - dispatcher_->finished(); }
-  void admit(std::int64_t end) { dispatcher_->admit(end - base_); }
-  bool wait_for(std::int64_t iteration) { return dispatcher_->wait_for(iteration - base_); }
-  bool drain() { return dispatcher_->drain(); }
-  const std::vector<std::vector<std::byte>>& values(std::int64_t iteration) const {
-    return ring_[static_cast<std::size_t>(iteration) % ring_.size()];
-  }
-  std::int64_t ring_size() const { return static_cast<std::int64_t>(ring_.size()); }
-
-  [[noreturn]] void throw_failure() const {
-    const std::optional<Failure> failure = dispatcher_->failure();
-    PURINE_CHECK(failure.has_value());
-    const std::string path = program_->path(failure->op);
-    const std::string location = program_->location(failure->op).text();
-    const std::string when = " (iteration " + std::to_string(failure->iteration + base_) + ")";
-    try {
-      std::rethrow_exception(failure->cause);
-    } catch (const Error& error) {
-      throw Error(error.component(), error.message() + when, error.hint())
-          .at(error.path().empty() ? path : error.path())
-          .on(location);
-    } catch (const std::exception& error) {
-      throw Error(program_->type(failure->op), error.what() + when).at(path).on(location);
-    }
-  }
-
-  int parts(std::uint32_t op) const override { return program_->parts(op); }
-
-  void run(std::uint32_t op, std::int64_t iteration, int part, int worker) override {
-    thread_local bool prepared = false;
-    if (!prepared) {
-      cpu::prepare_worker_thread();
-      prepared = true;
-    }
-    const WaitMeter::Scope running(meter_, brings_data_[op]);
-    program_->run(op, iteration + base_, part, scratch_[static_cast<std::size_t>(worker)].data());
-  }
-
-  void issue(std::uint32_t op, std::int64_t iteration, Queue& queue) override {
-    const std::int64_t absolute = iteration + base_;
-    if (program_->is_transfer(op)) {
-      const Program::Transfer transfer = program_->transfer(op, absolute);
-      queue.copy(transfer.destination, transfer.source, transfer.bytes);
-      return;
-    }
-    std::byte* const scratch = device_scratch_[program_->place(op)];
-    queue.launch({[this, op, absolute, scratch](void* native) {
-                    thread_local bool prepared = false;
-                    if (!prepared) {
-                      cpu::prepare_worker_thread();
-                      prepared = true;
-                    }
-                    const std::ptrdiff_t shift = static_cast<const emu::NativeQueue*>(native)->shift;
-                    for (int part = 0; part < program_->parts(op); ++part) {
-                      program_->run(op, absolute, part, scratch + shift, shift);
-                    }
-                  },
-                  0});
-  }
-
- private:
-  std::unique_ptr<Kernel> read_kernel(Tensor tensor) {
-    const std::vector<Tensor> watched = graph_.watched();
-    const auto index =
-        static_cast<std::size_t>(std::find(watched.begin(), watched.end(), tensor) - watched.begin());
-    PURINE_CHECK(index < watched.size());
-    return make_kernel([this, index](const KernelCall& call) {
-      std::vector<std::byte>& value = ring_[static_cast<std::size_t>(call.iteration) % ring_.size()][index];
-      std::memcpy(value.data(), call.inputs[0], value.size());
-    });
-  }
-
-  std::unique_ptr<Kernel> input_kernel(Tensor tensor) {
-    const std::uint32_t index = tensor.index();
-    const std::size_t bytes = tensor.info().bytes();
-    return make_kernel([this, index, bytes](const KernelCall& call) {
-      const auto fill = fills_.find(index);
-      if (fill == fills_.end()) {
-        throw Error("session", "the input has no values", "call Session::feed for it before the first run");
-      }
-      fill->second(call.iteration, {call.outputs[0], bytes});
-    });
-  }
-
-  Graph& graph_;
-  const SessionOptions& options_;
-  const std::map<std::uint32_t, Fill>& fills_;
-  WaitMeter& meter_;
-  int workers_;
-  std::unique_ptr<Program> program_;
-  std::vector<std::uint8_t> brings_data_;
-  std::span<const AlignedBuffer> scratch_;
-  std::vector<std::byte*> device_scratch_;  // by place; null for CPUs
-  std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::vector<std::vector<std::byte>>> ring_;  // by iteration, by watched tensor
-  std::int64_t base_ = 0;
-  std::unique_ptr<Dispatcher> dispatcher_;  // last: its workers use all of the above
-};
-
 class Session::Implementation {
  public:
   Implementation(Runtime& runtime, Graph& graph, SessionOptions options, Variables& variables)
@@ -217,13 +53,13 @@ class Session::Implementation {
     }
     samples_per_epoch_ = find_samples_per_epoch(graph);
     if (samples_per_epoch_ > 0) batch_ = batch_size(graph);
-    main_ = std::make_unique<Variant>(runtime, graph, options_, fills_, meter_);
+    main_ = std::make_unique<SessionProgram>(runtime, graph, options_, fills_, meter_);
     if (samples_per_epoch_ > 0 && samples_per_epoch_ % batch_ != 0) {
       short_graph_ = std::make_unique<Graph>();
       with_batch_size(graph, samples_per_epoch_ % batch_, *short_graph_);
-      short_ = std::make_unique<Variant>(runtime, *short_graph_, options_, fills_, meter_);
+      short_ = std::make_unique<SessionProgram>(runtime, *short_graph_, options_, fills_, meter_);
     }
-    for (const Variant* variant : variants()) {
+    for (const SessionProgram* variant : variants()) {
       for (const Location& place : variant->program().places()) {
         if (runtime.has(place)) continue;
         throw Error("session", "the graph uses " + place.text() + ", which the runtime doesn't have",
@@ -233,11 +69,11 @@ class Session::Implementation {
     check_memory(host_bytes());
     variables.create(graph, runtime.cpu_kernels(), options_.seed);
     memory_ = std::make_unique<DeviceMemory>(runtime, graph, variables);
-    for (const Variant* variant : variants()) memory_->reserve(variant->program());
+    for (const SessionProgram* variant : variants()) memory_->reserve(variant->program());
     memory_->allocate();
     const std::size_t scratch = largest_scratch();
     for (int i = 0; i < workers_; ++i) scratch_.emplace_back(scratch);
-    for (Variant* variant : variants()) variant->start(runtime, *memory_, scratch_);
+    for (SessionProgram* variant : variants()) variant->start(runtime, *memory_, scratch_);
   }
 
   ~Implementation() {
@@ -270,7 +106,7 @@ class Session::Implementation {
       drain();
       return;
     }
-    Variant& variant = variant_of(seen_);
+    SessionProgram& variant = variant_of(seen_);
     if (active_ != &variant) {
       if (active_ != nullptr) active_->drain();
       active_ = &variant;
@@ -294,7 +130,7 @@ class Session::Implementation {
 
   void drain() {
     if (active_ == nullptr) return;
-    Variant& variant = *active_;
+    SessionProgram& variant = *active_;
     const bool good = variant.drain();
     active_ = nullptr;
     end_ = std::min(end_, next_);
@@ -302,7 +138,7 @@ class Session::Implementation {
     memory_->download_variables();
   }
 
-  [[noreturn]] void fail(Variant& variant) {
+  [[noreturn]] void fail(SessionProgram& variant) {
     variant.drain();
     active_ = nullptr;
     end_ = seen_;
@@ -311,7 +147,7 @@ class Session::Implementation {
     variant.throw_failure();
   }
 
-  Variant& variant_of(std::int64_t iteration) {
+  SessionProgram& variant_of(std::int64_t iteration) {
     if (failed_ != nullptr) failed_->throw_failure();
     return short_ != nullptr && (iteration + 1) % steps_per_epoch() == 0 ? *short_ : *main_;
   }
@@ -320,15 +156,15 @@ class Session::Implementation {
     return samples_per_epoch_ > 0 ? (samples_per_epoch_ + batch_ - 1) / batch_ : 0;
   }
 
-  std::vector<Variant*> variants() const {
-    std::vector<Variant*> all = {main_.get()};
+  std::vector<SessionProgram*> variants() const {
+    std::vector<SessionProgram*> all = {main_.get()};
     if (short_ != nullptr) all.push_back(short_.get());
     return all;
   }
 
   std::size_t largest_scratch() const {
     std::size_t bytes = 0;
-    for (const Variant* variant : variants()) {
+    for (const SessionProgram* variant : variants()) {
       for (std::size_t i = 0; i < variant->program().places().size(); ++i) {
         if (variant->program().places()[i].kind != DeviceKind::cpu) continue;
         bytes = std::max(bytes, variant->program().memory()[i].scratch_per_worker);
@@ -340,7 +176,7 @@ class Session::Implementation {
   /// Bytes at a location that its largest program needs, scratch not included; variables are counted there.
   std::size_t bytes_at(Location place) const {
     std::size_t bytes = 0;
-    for (const Variant* variant : variants()) {
+    for (const SessionProgram* variant : variants()) {
       const Program& program = variant->program();
       for (std::size_t i = 0; i < program.places().size(); ++i) {
         const MemoryUse& use = program.memory()[i];
@@ -354,7 +190,7 @@ class Session::Implementation {
   std::size_t host_bytes() const {
     std::size_t bytes = largest_scratch() * static_cast<std::size_t>(workers_);
     std::set<Location> places;
-    for (const Variant* variant : variants()) {
+    for (const SessionProgram* variant : variants()) {
       places.insert(variant->program().places().begin(), variant->program().places().end());
     }
     for (const Location& place : places) {
@@ -373,10 +209,10 @@ class Session::Implementation {
   std::unique_ptr<DeviceMemory> memory_;  // of both programs: only one of them runs at a time
   std::vector<AlignedBuffer> scratch_;    // by worker
   std::unique_ptr<Graph> short_graph_;
-  std::unique_ptr<Variant> main_;
-  std::unique_ptr<Variant> short_;
-  Variant* active_ = nullptr;  // the one that may be running
-  Variant* failed_ = nullptr;
+  std::unique_ptr<SessionProgram> main_;
+  std::unique_ptr<SessionProgram> short_;
+  SessionProgram* active_ = nullptr;  // the one that may be running
+  SessionProgram* failed_ = nullptr;
   std::int64_t next_ = 0;  // the first iteration that was not admitted
   std::int64_t seen_ = 0;  // the step that the loop is at
   std::int64_t end_ = 0;   // of the run

@@ -147,7 +147,6 @@ class Session {
  private:
   friend class Step;
   class Implementation;
-  class Variant;
 
   std::shared_ptr<Variables> variables_;
   std::unique_ptr<Implementation> implementation_;

@@ -1,0 +1,143 @@
+#include "purine/session/session_program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "purine/backend/cpu/worker_thread.h"
+#include "purine/core/error.h"
+
+namespace purine {
+namespace {
+
+/// Iterations whose watched values the host may not have read yet, besides those that are under way.
+constexpr std::int64_t ring_slots_beyond_window = 6;
+
+void prepare_this_thread() {
+  thread_local bool prepared = false;
+  if (prepared) return;
+  cpu::prepare_worker_thread();
+  prepared = true;
+}
+
+}  // namespace
+
+SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOptions& options,
+                               const std::map<std::uint32_t, Fill>& fills, WaitMeter& meter)
+    : graph_(graph),
+      options_(options),
+      fills_(fills),
+      meter_(meter),
+      ring_(static_cast<std::size_t>(options.window + ring_slots_beyond_window)) {
+  const std::vector<Tensor> watched = graph.watched();
+  for (std::vector<std::vector<std::byte>>& entry : ring_) {
+    for (const Tensor tensor : watched) entry.emplace_back(tensor.info().bytes());
+  }
+  FreezeOptions freeze;
+  freeze.kernels = runtime.kernels();
+  freeze.seed = options.seed;
+  freeze.channels_last = options.channels_last;
+  freeze.poison_freed = options.poison_freed;
+  freeze.parallelism = runtime.workers();
+  freeze.host_input = [this](Tensor tensor) { return input_kernel(tensor); };
+  freeze.host_read = [this](Tensor tensor) { return read_kernel(tensor); };
+  program_ = std::make_unique<Program>(graph, freeze);
+  for (std::uint32_t op = 0; op < program_->operator_count(); ++op) {
+    brings_data_.push_back(program_->brings_data(op));
+  }
+}
+
+void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
+                           std::span<const AlignedBuffer> scratch) {
+  scratch_ = scratch;
+  std::vector<std::byte*> arenas;
+  for (const Location& place : program_->places()) {
+    arenas.push_back(memory.arena(place));
+    device_scratch_.push_back(memory.scratch(place));
+  }
+  program_->bind(arenas, memory.variables());
+  std::vector<Lane> lanes;
+  for (const LaneUse& use : program_->lanes()) {
+    if (use.location.kind == DeviceKind::cpu) {
+      lanes.push_back(Lane::cpu(runtime.workers_of(use.location)));
+      continue;
+    }
+    queues_.push_back(runtime.device(use.location).make_queue());
+    lanes.push_back(Lane::on(*queues_.back()));
+  }
+  DispatcherOptions options;
+  options.window = options_.window;
+  if (options_.trace) {
+    options.trace = [this](const Execution& execution) {
+      options_.trace({program_.get(), execution.op, execution.part, execution.iteration + base_,
+                      execution.worker, execution.begin, execution.end});
+    };
+  }
+  dispatcher_ = std::make_unique<Dispatcher>(program_->marked_graph(), *this, std::move(lanes), options);
+}
+
+void SessionProgram::throw_failure() const {
+  const std::optional<Failure> failure = dispatcher_->failure();
+  PURINE_CHECK(failure.has_value());
+  const std::string path = program_->path(failure->op);
+  const std::string location = program_->location(failure->op).text();
+  const std::string when = " (iteration " + std::to_string(failure->iteration + base_) + ")";
+  try {
+    std::rethrow_exception(failure->cause);
+  } catch (const Error& error) {
+    throw Error(error.component(), error.message() + when, error.hint())
+        .at(error.path().empty() ? path : error.path())
+        .on(location);
+  } catch (const std::exception& error) {
+    throw Error(program_->type(failure->op), error.what() + when).at(path).on(location);
+  }
+}
+
+void SessionProgram::run(std::uint32_t op, std::int64_t iteration, int part, int worker) {
+  prepare_this_thread();
+  const WaitMeter::Scope running(meter_, brings_data_[op]);
+  program_->run(op, iteration + base_, part, scratch_[static_cast<std::size_t>(worker)].data());
+}
+
+void SessionProgram::issue(std::uint32_t op, std::int64_t iteration, Queue& queue) {
+  const std::int64_t absolute = iteration + base_;
+  if (program_->is_transfer(op)) {
+    const Program::Transfer transfer = program_->transfer(op, absolute);
+    queue.copy(transfer.destination, transfer.source, transfer.bytes);
+    return;
+  }
+  std::byte* const scratch = device_scratch_[program_->place(op)];
+  queue.launch({[this, op, absolute, scratch](void* native) {
+                  prepare_this_thread();
+                  const std::ptrdiff_t shift = static_cast<const emu::NativeQueue*>(native)->shift;
+                  for (int part = 0; part < program_->parts(op); ++part) {
+                    program_->run(op, absolute, part, scratch + shift, shift);
+                  }
+                },
+                0});
+}
+
+std::unique_ptr<Kernel> SessionProgram::read_kernel(Tensor tensor) {
+  const std::vector<Tensor> watched = graph_.watched();
+  const auto index =
+      static_cast<std::size_t>(std::find(watched.begin(), watched.end(), tensor) - watched.begin());
+  PURINE_CHECK(index < watched.size());
+  return make_kernel([this, index](const KernelCall& call) {
+    std::vector<std::byte>& value = ring_[static_cast<std::size_t>(call.iteration) % ring_.size()][index];
+    std::memcpy(value.data(), call.inputs[0], value.size());
+  });
+}
+
+std::unique_ptr<Kernel> SessionProgram::input_kernel(Tensor tensor) {
+  const std::uint32_t index = tensor.index();
+  const std::size_t bytes = tensor.info().bytes();
+  return make_kernel([this, index, bytes](const KernelCall& call) {
+    const auto fill = fills_.find(index);
+    if (fill == fills_.end()) {
+      throw Error("session", "the input has no values", "call Session::feed for it before the first run");
+    }
+    fill->second(call.iteration, {call.outputs[0], bytes});
+  });
+}
+
+}  // namespace purine

@@ -1,0 +1,68 @@
+// One of a session's programs on its dispatcher.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "purine/runtime/dispatcher.h"
+#include "purine/session/device_memory.h"
+#include "purine/session/session.h"
+#include "purine/session/wait_meter.h"
+
+namespace purine {
+
+/// The graph for one batch size, frozen, with its dispatcher, and a ring of the values that the host reads.
+class SessionProgram final : public Executor {
+ public:
+  using Fill = std::function<void(std::int64_t, std::span<std::byte>)>;
+
+  /// All arguments must outlive it; `fills` may change while nothing runs.
+  SessionProgram(Runtime& runtime, Graph& graph, const SessionOptions& options,
+                 const std::map<std::uint32_t, Fill>& fills, WaitMeter& meter);
+
+  const Program& program() const { return *program_; }
+  /// Gives the program its memory and makes its lanes. `scratch` holds a buffer for each worker.
+  void start(Runtime& runtime, const DeviceMemory& memory, std::span<const AlignedBuffer> scratch);
+
+  /// While nothing runs: the next iteration of the dispatcher is this one.
+  void begin_at(std::int64_t iteration) { base_ = iteration - dispatcher_->finished(); }
+  void admit(std::int64_t end) { dispatcher_->admit(end - base_); }
+  bool wait_for(std::int64_t iteration) { return dispatcher_->wait_for(iteration - base_); }
+  bool drain() { return dispatcher_->drain(); }
+  /// Throws what failed, with its operator's path and location and the iteration.
+  [[noreturn]] void throw_failure() const;
+
+  /// Of an iteration that is finished and less than `ring_size()` behind the admitted ones: the watched
+  /// tensors' values, in the order of Graph::watched.
+  const std::vector<std::vector<std::byte>>& values(std::int64_t iteration) const {
+    return ring_[static_cast<std::size_t>(iteration) % ring_.size()];
+  }
+  std::int64_t ring_size() const { return static_cast<std::int64_t>(ring_.size()); }
+
+  int parts(std::uint32_t op) const override { return program_->parts(op); }
+  void run(std::uint32_t op, std::int64_t iteration, int part, int worker) override;
+  void issue(std::uint32_t op, std::int64_t iteration, Queue& queue) override;
+
+ private:
+  std::unique_ptr<Kernel> read_kernel(Tensor tensor);
+  std::unique_ptr<Kernel> input_kernel(Tensor tensor);
+
+  Graph& graph_;
+  const SessionOptions& options_;
+  const std::map<std::uint32_t, Fill>& fills_;
+  WaitMeter& meter_;
+  std::unique_ptr<Program> program_;
+  std::vector<std::uint8_t> brings_data_;  // by operator
+  std::span<const AlignedBuffer> scratch_;
+  std::vector<std::byte*> device_scratch_;  // by place; null for CPUs
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::vector<std::vector<std::byte>>> ring_;  // by iteration, by watched tensor
+  std::int64_t base_ = 0;                                  // the dispatcher's iteration 0
+  std::unique_ptr<Dispatcher> dispatcher_;                 // last: its workers use all of the above
+};
+
+}  // namespace purine
