@@ -1,7 +1,5 @@
 #include "purine/ops/batch_normalization.h"
 
-#include <algorithm>
-
 #include "purine/backend/cpu/batch_normalization_loops.h"
 #include "purine/backend/cpu/batch_parts.h"
 #include "purine/program/kernel.h"
@@ -11,8 +9,6 @@ namespace {
 
 /// The least elements in a part: some tens of microseconds.
 constexpr double elements_per_part = 65536;
-/// Where the channels are last, parts share pixels; each takes whole cache lines, two of f32.
-constexpr std::int64_t channels_per_unit = 32;
 
 ChannelGeometry geometry_of(const TensorInfo& x, Layout layout, double epsilon) {
   std::int64_t pixels = 1;
@@ -23,20 +19,19 @@ ChannelGeometry geometry_of(const TensorInfo& x, Layout layout, double epsilon) 
 }
 
 /// A kernel that calls function(call, first channel, last channel) for each part of the channels: statistics
-/// belong to one channel, so no part needs another.
+/// belong to one channel, so no part needs another. Where the channels are last there is one part: to go
+/// through memory in pieces of some channels is three times slower than to go straight through.
 template <typename Function>
 std::unique_ptr<Kernel> divide_channels(const ChannelGeometry& geometry, Function function) {
-  const std::int64_t unit = geometry.channels_last ? channels_per_unit : 1;
-  const std::int64_t units = (geometry.channels + unit - 1) / unit;
-  const double elements = static_cast<double>(geometry.channels * geometry.elements_per_channel());
-  const int parts = batch_parts(units, elements, elements_per_part);
-  const std::int64_t most = (units + parts - 1) / parts * unit;
+  const std::int64_t channels = geometry.channels;
+  const auto elements = static_cast<double>(channels * geometry.elements_per_channel());
+  const int parts = geometry.channels_last ? 1 : batch_parts(channels, elements, elements_per_part);
   return make_kernel(
       [=](const KernelCall& call) {
-        const auto [begin, end] = batch_range(units, call.part, parts);
-        function(call, begin * unit, std::min(end * unit, geometry.channels));
+        const auto [begin, end] = batch_range(channels, call.part, parts);
+        function(call, begin, end);
       },
-      parts, geometry.scratch_bytes(most));
+      parts, geometry.scratch_bytes((channels + parts - 1) / parts));
 }
 
 std::unique_ptr<Kernel> bind_training(const BindContext& context) {

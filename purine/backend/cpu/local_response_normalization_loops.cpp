@@ -46,18 +46,14 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// value^-beta; the powers in use need no logarithm.
+/// value^-beta, given 1 / value; the power in use needs no logarithm.
 template <class D>
-HWY_INLINE hn::Vec<D> inverse_power(D d, hn::Vec<D> value, double beta) {
-  using T = hn::TFromD<D>;
-  const auto one = hn::Set(d, T{1});
+HWY_INLINE hn::Vec<D> inverse_power(D d, hn::Vec<D> inverse, double beta) {
   if (beta == 0.75) {
-    const auto inverse_root = hn::Div(one, hn::Sqrt(value));
-    return hn::Mul(inverse_root, hn::Sqrt(inverse_root));
+    const auto root = hn::Sqrt(inverse);
+    return hn::Mul(root, hn::Sqrt(root));
   }
-  if (beta == 0.5) return hn::Div(one, hn::Sqrt(value));
-  if (beta == 1) return hn::Div(one, value);
-  return hn::Exp(d, hn::Mul(hn::Log(d, value), hn::Set(d, static_cast<T>(-beta))));
+  return hn::Exp(d, hn::Mul(hn::Log(d, inverse), hn::Set(d, static_cast<hn::TFromD<D>>(beta))));
 }
 
 /// The sum of a column's elements at the channels from `before` below to `after` above that of `at`.
@@ -86,7 +82,7 @@ class Responses {
       square(values, squares);
       const hn::ScalableTag<T> d;
       for (std::int64_t i = 0; i < size_.elements; i += lanes()) {
-        const auto power = inverse_power(d, scale(d, squares + i), geometry_.options.beta);
+        const auto power = inverse_power(d, inverse_scale(d, squares + i), geometry_.options.beta);
         hn::StoreU(hn::Mul(hn::LoadU(d, values + i), power), d, values + i);
       }
       store(values, pixels, y + at);
@@ -108,10 +104,10 @@ class Responses {
       square(values, squares);
       const hn::ScalableTag<T> d;
       for (std::int64_t i = 0; i < size_.elements; i += lanes()) {
-        const auto divisor = scale(d, squares + i);
-        const auto direct = hn::Mul(hn::LoadU(d, gradients + i), inverse_power(d, divisor, options.beta));
+        const auto inverse = inverse_scale(d, squares + i);
+        const auto direct = hn::Mul(hn::LoadU(d, gradients + i), inverse_power(d, inverse, options.beta));
         hn::StoreU(direct, d, gradients + i);
-        hn::StoreU(hn::Div(hn::Mul(direct, hn::LoadU(d, values + i)), divisor), d, terms + i);
+        hn::StoreU(hn::Mul(hn::Mul(direct, hn::LoadU(d, values + i)), inverse), d, terms + i);
       }
       std::fill_n(terms + size_.elements, lanes(), T{0});
       for (std::int64_t i = 0; i < size_.elements; i += lanes()) {
@@ -170,13 +166,13 @@ class Responses {
     for (std::int64_t i = 0; i < size_.elements; ++i) squares[i] = values[i] * values[i];
   }
 
-  /// k + alpha / size * the neighbourhoods' squares.
+  /// 1 / (k + alpha / size * the neighbourhoods' squares).
   template <class D>
-  HWY_INLINE hn::Vec<D> scale(D d, const T* squares) const {
+  HWY_INLINE hn::Vec<D> inverse_scale(D d, const T* squares) const {
     const ops::LocalResponseNormalizationOptions& options = geometry_.options;
     const auto sum = sum_of_neighbours(d, squares, options.size / 2, (options.size - 1) / 2, size_.step);
-    return hn::MulAdd(sum, hn::Set(d, static_cast<T>(options.alpha / static_cast<double>(options.size))),
-                      hn::Set(d, static_cast<T>(options.k)));
+    const auto factor = hn::Set(d, static_cast<T>(options.alpha / static_cast<double>(options.size)));
+    return hn::Div(hn::Set(d, T{1}), hn::MulAdd(sum, factor, hn::Set(d, static_cast<T>(options.k))));
   }
 
   ResponseGeometry geometry_;

@@ -10,27 +10,28 @@ namespace {
 /// The least elements of the image in a part: some tens of microseconds.
 constexpr double elements_per_part = 65536;
 
-/// A kernel that calls function(call, first sample, last sample) for each part of the batch.
+/// A kernel that calls function(geometry, call, first sample, last sample) for each part of the batch.
 template <typename Function>
-std::unique_ptr<Kernel> divide_samples(const Shape& image, Function function) {
+std::unique_ptr<Kernel> divide_samples(const Shape& image, const PoolGeometry& geometry, Function function) {
   const std::int64_t batch = image[0];
   const int parts = batch_parts(batch, static_cast<double>(image.elements()), elements_per_part);
   return make_kernel(
       [=](const KernelCall& call) {
         const auto [begin, end] = batch_range(batch, call.part, parts);
-        function(call, begin, end);
+        function(geometry, call, begin, end);
       },
-      parts);
+      parts, geometry.scratch_bytes());
 }
 
 std::unique_ptr<Kernel> bind_max_pool2d(const BindContext& context) {
   const PoolGeometry geometry(context.input(0).shape, context.output(0).shape,
                               context.as<ops::MaxPool2d>().options(), context.input_layouts[0],
                               context.input(0).dtype);
-  return divide_samples(context.input(0).shape,
-                        [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
-                          max_pool(geometry, call.inputs[0], call.outputs[0], call.outputs[1], begin, end);
-                        });
+  return divide_samples(
+      context.input(0).shape, geometry,
+      [](const PoolGeometry& pool, const KernelCall& call, std::int64_t begin, std::int64_t end) {
+        max_pool(pool, call.inputs[0], call.outputs[0], call.outputs[1], call.scratch, begin, end);
+      });
 }
 
 std::unique_ptr<Kernel> bind_max_pool2d_gradient(const BindContext& context) {
@@ -38,8 +39,9 @@ std::unique_ptr<Kernel> bind_max_pool2d_gradient(const BindContext& context) {
                               context.as<ops::MaxPool2dGradient>().options(), context.input_layouts[0],
                               context.input(0).dtype);
   return divide_samples(
-      context.output(0).shape, [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
-        max_pool_gradient(geometry, call.inputs[0], call.inputs[1], call.outputs[0], begin, end);
+      context.output(0).shape, geometry,
+      [](const PoolGeometry& pool, const KernelCall& call, std::int64_t begin, std::int64_t end) {
+        max_pool_gradient(pool, call.inputs[0], call.inputs[1], call.outputs[0], call.scratch, begin, end);
       });
 }
 
@@ -48,8 +50,9 @@ std::unique_ptr<Kernel> bind_max_pool2d_select(const BindContext& context) {
                               context.as<ops::MaxPool2dSelect>().options(), context.input_layouts[0],
                               context.input(0).dtype);
   return divide_samples(
-      context.input(0).shape, [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
-        max_pool_select(geometry, call.inputs[0], call.inputs[1], call.outputs[0], begin, end);
+      context.input(0).shape, geometry,
+      [](const PoolGeometry& pool, const KernelCall& call, std::int64_t begin, std::int64_t end) {
+        max_pool_select(pool, call.inputs[0], call.inputs[1], call.outputs[0], begin, end);
       });
 }
 
@@ -61,19 +64,21 @@ ops::Pool2dOptions whole_image(const Shape& image) {
 std::unique_ptr<Kernel> bind_average(const BindContext& context, const ops::Pool2dOptions& options) {
   const PoolGeometry geometry(context.input(0).shape, context.output(0).shape, options,
                               context.input_layouts[0], context.input(0).dtype);
-  return divide_samples(context.input(0).shape,
-                        [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
-                          average_pool(geometry, call.inputs[0], call.outputs[0], begin, end);
-                        });
+  return divide_samples(
+      context.input(0).shape, geometry,
+      [](const PoolGeometry& pool, const KernelCall& call, std::int64_t begin, std::int64_t end) {
+        average_pool(pool, call.inputs[0], call.outputs[0], call.scratch, begin, end);
+      });
 }
 
 std::unique_ptr<Kernel> bind_average_gradient(const BindContext& context, const ops::Pool2dOptions& options) {
   const PoolGeometry geometry(context.output(0).shape, context.input(0).shape, options,
                               context.input_layouts[0], context.input(0).dtype);
-  return divide_samples(context.output(0).shape,
-                        [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
-                          average_pool_gradient(geometry, call.inputs[0], call.outputs[0], begin, end);
-                        });
+  return divide_samples(
+      context.output(0).shape, geometry,
+      [](const PoolGeometry& pool, const KernelCall& call, std::int64_t begin, std::int64_t end) {
+        average_pool_gradient(pool, call.inputs[0], call.outputs[0], call.scratch, begin, end);
+      });
 }
 
 }  // namespace

@@ -11,17 +11,24 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#ifndef PURINE_POOLING_BLOCK
+#define PURINE_POOLING_BLOCK
+namespace purine::cpu {
+
+/// Channels that planes are interleaved by: the longest vector of f32.
+constexpr std::int64_t block = 16;
+
+}  // namespace purine::cpu
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace purine::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// With the channels last, a vector holds neighbouring channels of one pixel, and the loops go over windows.
-// In plain layout it holds neighbouring results of one row, which lie `stride` apart in the image: those
-// loops are left to the compiler, in chunks that fit into a few registers.
-
-constexpr std::int64_t chunk = 64;
+// A vector holds neighbouring channels of one pixel. Planes are brought into that order in scratch memory
+// first, `block` channels at a time.
 
 /// Calls function(tag, channel) for vectors that cover all channels: whole ones, then single elements.
 template <typename T, typename Function>
@@ -34,18 +41,37 @@ HWY_INLINE void for_channels(std::int64_t channels, Function function) {
   for (; channel < channels; ++channel) function(single, channel);
 }
 
+/// The integers that go with a vector of floating elements: as many, of the same size.
+template <class D>
+using Integers = hn::RebindToSigned<D>;
+
 template <class D, typename I>
-HWY_INLINE void store_index(D d, hn::Vec<D> values, I* index) {
-  HWY_ALIGN std::array<hn::TFromD<D>, hn::MaxLanes(D())> buffer;
-  hn::Store(values, d, buffer.data());
-  for (std::size_t i = 0; i < buffer.size(); ++i) index[i] = static_cast<I>(buffer[i]);
+HWY_INLINE void store_index(D, hn::Vec<Integers<D>> values, I* index) {
+  const Integers<D> integers;
+  if constexpr (sizeof(hn::TFromD<D>) == sizeof(I)) {
+    hn::StoreU(values, integers, index);
+  } else if constexpr (sizeof(hn::TFromD<D>) == sizeof(std::int32_t)) {
+    const hn::Rebind<I, D> narrow;
+    hn::StoreU(hn::DemoteTo(narrow, values), narrow, index);
+  } else {
+    HWY_ALIGN std::array<std::int64_t, hn::MaxLanes(D())> buffer;
+    hn::Store(values, integers, buffer.data());
+    for (std::size_t i = 0; i < buffer.size(); ++i) index[i] = static_cast<I>(buffer[i]);
+  }
 }
 
 template <class D, typename I>
-HWY_INLINE hn::Vec<D> load_index(D d, const I* index) {
-  HWY_ALIGN std::array<hn::TFromD<D>, hn::MaxLanes(D())> buffer;
-  for (std::size_t i = 0; i < buffer.size(); ++i) buffer[i] = static_cast<hn::TFromD<D>>(index[i]);
-  return hn::Load(d, buffer.data());
+HWY_INLINE hn::Vec<Integers<D>> load_index(D, const I* index) {
+  const Integers<D> integers;
+  if constexpr (sizeof(hn::TFromD<D>) == sizeof(I)) {
+    return hn::LoadU(integers, index);
+  } else if constexpr (sizeof(hn::TFromD<D>) == sizeof(std::int32_t)) {
+    return hn::PromoteTo(integers, hn::LoadU(hn::Rebind<I, D>(), index));
+  } else {
+    HWY_ALIGN std::array<std::int64_t, hn::MaxLanes(D())> buffer;
+    for (std::size_t i = 0; i < buffer.size(); ++i) buffer[i] = index[i];
+    return hn::Load(integers, buffer.data());
+  }
 }
 
 template <typename T, typename I>
@@ -55,87 +81,27 @@ void max_pool_channels_last(const PoolGeometry& g, const T* x, T* y, I* index) {
     for (std::int64_t j = 0; j < g.out_width; ++j) {
       const Cover columns = cover_of(g.horizontal, g.width, j);
       for_channels<T>(g.channels, [&](auto d, std::int64_t channel) HWY_ATTR {
+        const Integers<decltype(d)> integers;
+        using Integer = hn::TFromD<Integers<decltype(d)>>;
         auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
-        auto at = hn::Set(d, static_cast<T>(rows.first * g.horizontal.kernel + columns.first));
+        auto at = hn::Set(integers, static_cast<Integer>(rows.first * g.horizontal.kernel + columns.first));
         for (std::int64_t row = rows.begin; row < rows.end; ++row) {
           const T* from = x + (row * g.width + columns.begin) * g.channels + channel;
-          auto k = static_cast<T>((rows.first + row - rows.begin) * g.horizontal.kernel + columns.first);
+          auto element =
+              static_cast<Integer>((rows.first + row - rows.begin) * g.horizontal.kernel + columns.first);
           for (std::int64_t column = columns.begin; column < columns.end; ++column) {
             const auto value = hn::LoadU(d, from);
             const auto greater = hn::Or(hn::Gt(value, best), hn::Ne(value, value));
             best = hn::IfThenElse(greater, value, best);
-            at = hn::IfThenElse(greater, hn::Set(d, k), at);
+            at = hn::IfThenElse(hn::RebindMask(integers, greater), hn::Set(integers, element), at);
             from += g.channels;
-            k += T{1};
+            ++element;
           }
         }
         const std::int64_t to = (i * g.out_width + j) * g.channels + channel;
         hn::StoreU(best, d, y + to);
         store_index(d, at, index + to);
       });
-    }
-  }
-}
-
-/// The results [first, first + count) of a row whose window element `q` lies in the image.
-HWY_INLINE std::pair<std::int64_t, std::int64_t> columns_with(const PoolGeometry& g, std::int64_t q,
-                                                              std::int64_t first, std::int64_t count) {
-  const std::int64_t stride = g.horizontal.stride;
-  const std::int64_t missing = g.horizontal.before - q;  // columns that result 0 lacks
-  const std::int64_t begin = missing > 0 ? (missing + stride - 1) / stride : 0;
-  const std::int64_t room = g.width - 1 + missing;
-  const std::int64_t end = room >= 0 ? room / stride + 1 : 0;
-  return {std::clamp(begin - first, std::int64_t{0}, count), std::clamp(end - first, std::int64_t{0}, count)};
-}
-
-/// Calls function(row of the image, first element of it, p, q, begin, end, …) for every element of the
-/// windows of the results [first, first + count) in row i: those of [begin, end) cover it, `stride` apart
-/// from `from`.
-template <typename T, typename Function>
-HWY_INLINE void for_window_elements(const PoolGeometry& g, const T* plane, std::int64_t i, std::int64_t first,
-                                    std::int64_t count, Function function) {
-  const Cover rows = cover_of(g.vertical, g.height, i);
-  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    const std::int64_t p = rows.first + row - rows.begin;
-    for (std::int64_t q = 0; q < g.horizontal.kernel; ++q) {
-      const auto [begin, end] = columns_with(g, q, first, count);
-      const std::int64_t offset = (first + begin) * g.horizontal.stride - g.horizontal.before + q;
-      if (begin < end) function(plane + row * g.width + offset, p * g.horizontal.kernel + q, begin, end);
-    }
-  }
-}
-
-template <std::int64_t fixed_stride, typename T, typename I>
-void max_pool_plane(const PoolGeometry& g, const T* x, T* y, I* index) {
-  const std::int64_t stride = fixed_stride > 0 ? fixed_stride : g.horizontal.stride;
-  std::array<T, chunk> best;
-  std::array<std::int32_t, chunk> at;
-  for (std::int64_t i = 0; i < g.out_height; ++i) {
-    const std::int64_t first_row = cover_of(g.vertical, g.height, i).first * g.horizontal.kernel;
-    for (std::int64_t first = 0; first < g.out_width; first += chunk) {
-      const std::int64_t count = std::min(chunk, g.out_width - first);
-      for (std::int64_t j = 0; j < count; ++j) {
-        best[static_cast<std::size_t>(j)] = -std::numeric_limits<T>::infinity();
-        at[static_cast<std::size_t>(j)] =
-            static_cast<std::int32_t>(first_row + cover_of(g.horizontal, g.width, first + j).first);
-      }
-      for_window_elements(g, x, i, first, count,
-                          [&](const T* from, std::int64_t k, std::int64_t begin, std::int64_t end) HWY_ATTR {
-                            T* HWY_RESTRICT best_from = best.data() + begin;
-                            std::int32_t* HWY_RESTRICT at_from = at.data() + begin;
-                            const auto element = static_cast<std::int32_t>(k);
-                            for (std::int64_t j = 0; j < end - begin; ++j) {
-                              const T value = from[j * stride];
-                              const bool greater = value > best_from[j] || value != value;
-                              best_from[j] = greater ? value : best_from[j];
-                              at_from[j] = greater ? element : at_from[j];
-                            }
-                          });
-      const std::int64_t to = i * g.out_width + first;
-      for (std::int64_t j = 0; j < count; ++j) {
-        y[to + j] = best[static_cast<std::size_t>(j)];
-        index[to + j] = static_cast<I>(at[static_cast<std::size_t>(j)]);
-      }
     }
   }
 }
@@ -176,8 +142,11 @@ template <typename T, typename I>
 void max_pool_gradient_channels_last(const PoolGeometry& g, const T* dy, const I* index, T* dx) {
   gather_channels_last(
       g, dx, [&](auto d, std::int64_t from, std::int64_t, std::int64_t, std::int64_t element) HWY_ATTR {
-        const auto chosen = hn::Eq(load_index(d, index + from), hn::Set(d, static_cast<T>(element)));
-        return hn::IfThenElseZero(chosen, hn::LoadU(d, dy + from));
+        const Integers<decltype(d)> integers;
+        using Integer = hn::TFromD<Integers<decltype(d)>>;
+        const auto chosen =
+            hn::Eq(load_index(d, index + from), hn::Set(integers, static_cast<Integer>(element)));
+        return hn::IfThenElseZero(hn::RebindMask(d, chosen), hn::LoadU(d, dy + from));
       });
 }
 
@@ -187,18 +156,6 @@ HWY_INLINE std::int64_t pixel_of(const PoolGeometry& g, std::int64_t i, std::int
   const std::int64_t column = j * g.horizontal.stride - g.horizontal.before + index % g.horizontal.kernel;
   if (row < 0 || row >= g.height || column < 0 || column >= g.width) return -1;
   return row * g.width + column;
-}
-
-template <typename T, typename I>
-void max_pool_gradient_plane(const PoolGeometry& g, const T* dy, const I* index, T* dx) {
-  std::fill_n(dx, g.height * g.width, T{0});
-  for (std::int64_t i = 0; i < g.out_height; ++i) {
-    for (std::int64_t j = 0; j < g.out_width; ++j) {
-      const std::int64_t from = i * g.out_width + j;
-      const std::int64_t pixel = pixel_of(g, i, j, static_cast<std::int64_t>(index[from]));
-      if (pixel >= 0) dx[pixel] += dy[from];
-    }
-  }
 }
 
 template <typename T, typename I>
@@ -276,56 +233,12 @@ T average_of(const T* x, std::int64_t count) {
   return sum / static_cast<T>(count);
 }
 
-template <std::int64_t fixed_stride, typename T>
-void average_pool_plane(const PoolGeometry& g, const T* x, T* y) {
-  const std::int64_t stride = fixed_stride > 0 ? fixed_stride : g.horizontal.stride;
-  if (is_global(g)) {
-    y[0] = average_of(x, g.height * g.width);
-    return;
-  }
-  for (std::int64_t i = 0; i < g.out_height; ++i) {
-    T* row = y + i * g.out_width;
-    std::fill_n(row, g.out_width, T{0});
-    for_window_elements(g, x, i, 0, g.out_width,
-                        [&](const T* from, std::int64_t, std::int64_t begin, std::int64_t end) HWY_ATTR {
-                          T* HWY_RESTRICT sums = row + begin;
-                          for (std::int64_t j = 0; j < end - begin; ++j) sums[j] += from[j * stride];
-                        });
-    for (std::int64_t j = 0; j < g.out_width; ++j) row[j] /= divisor<T>(g, i, j);
-  }
-}
-
 template <typename T>
 void average_pool_gradient_channels_last(const PoolGeometry& g, const T* dy, T* dx) {
   gather_channels_last(g, dx,
                        [&](auto d, std::int64_t from, std::int64_t i, std::int64_t j, std::int64_t) HWY_ATTR {
                          return hn::Div(hn::LoadU(d, dy + from), hn::Set(d, divisor<T>(g, i, j)));
                        });
-}
-
-template <std::int64_t fixed_stride, typename T>
-void average_pool_gradient_plane(const PoolGeometry& g, const T* dy, T* dx) {
-  const std::int64_t stride = fixed_stride > 0 ? fixed_stride : g.horizontal.stride;
-  std::array<T, chunk> shares;
-  if (is_global(g)) {
-    std::fill_n(dx, g.height * g.width, dy[0] / divisor<T>(g, 0, 0));
-    return;
-  }
-  std::fill_n(dx, g.height * g.width, T{0});
-  for (std::int64_t i = 0; i < g.out_height; ++i) {
-    for (std::int64_t first = 0; first < g.out_width; first += chunk) {
-      const std::int64_t count = std::min(chunk, g.out_width - first);
-      for (std::int64_t j = 0; j < count; ++j) {
-        shares[static_cast<std::size_t>(j)] = dy[i * g.out_width + first + j] / divisor<T>(g, i, first + j);
-      }
-      for_window_elements(g, static_cast<const T*>(dx), i, first, count,
-                          [&](const T* covered, std::int64_t, std::int64_t begin, std::int64_t end) HWY_ATTR {
-                            T* HWY_RESTRICT to = dx + (covered - dx);
-                            const T* share = shares.data() + begin;
-                            for (std::int64_t j = 0; j < end - begin; ++j) to[j * stride] += share[j];
-                          });
-    }
-  }
 }
 
 /// Calls function(T{}, I{}) with the types of the elements and of the maxima's indices.
@@ -340,87 +253,200 @@ void with_types(const PoolGeometry& g, Function function) {
   });
 }
 
-/// Calls function(stride) with the stride as a constant where it is a frequent one, else 0.
+/// Calls function(channel, first pixel, last pixel) for tiles that stay in the first-level cache.
 template <typename Function>
-void with_stride(const PoolGeometry& g, Function function) {
-  switch (g.horizontal.stride) {
-    case 1:
-      return function(std::integral_constant<std::int64_t, 1>{});
-    case 2:
-      return function(std::integral_constant<std::int64_t, 2>{});
-    default:
-      return function(std::integral_constant<std::int64_t, 0>{});
+HWY_INLINE void for_tiles(std::int64_t channels, std::int64_t pixels, Function function) {
+  constexpr std::int64_t tile = 64;
+  for (std::int64_t first = 0; first < pixels; first += tile) {
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      function(channel, first, std::min(first + tile, pixels));
+    }
   }
 }
 
-/// Calls function(image offset, result offset) for every plane of the samples, or for whole samples where the
-/// channels are last.
+/// The planes of `count` channels as pixels of `block` channels; those that are missing become 0.
+template <typename E>
+void interleave(const E* planes, std::int64_t count, std::int64_t pixels, E* to) {
+  if (count < block) std::fill_n(to, pixels * block, E{0});
+  for_tiles(count, pixels, [&](std::int64_t channel, std::int64_t first, std::int64_t last) {
+    const E* plane = planes + channel * pixels;
+    for (std::int64_t pixel = first; pixel < last; ++pixel) to[pixel * block + channel] = plane[pixel];
+  });
+}
+
+template <typename E>
+void deinterleave(const E* from, std::int64_t count, std::int64_t pixels, E* planes) {
+  for_tiles(count, pixels, [&](std::int64_t channel, std::int64_t first, std::int64_t last) {
+    E* plane = planes + channel * pixels;
+    for (std::int64_t pixel = first; pixel < last; ++pixel) plane[pixel] = from[pixel * block + channel];
+  });
+}
+
+/// Calls function(first channel's plane, channels) for all blocks of channels of the samples.
 template <typename Function>
-void for_planes(const PoolGeometry& g, std::int64_t begin, std::int64_t end, Function function) {
-  const std::int64_t planes = g.layout == Layout::channels_last ? 1 : g.channels;
-  for (std::int64_t plane = begin * planes; plane < end * planes; ++plane) {
-    function(plane * (g.image_elements() / planes), plane * (g.pooled_elements() / planes));
+void for_blocks(const PoolGeometry& g, std::int64_t begin, std::int64_t end, Function function) {
+  for (std::int64_t sample = begin; sample < end; ++sample) {
+    for (std::int64_t channel = 0; channel < g.channels; channel += block) {
+      function(sample * g.channels + channel, std::min(block, g.channels - channel));
+    }
   }
 }
 
-void max_pool_samples(const PoolGeometry& g, const std::byte* x, std::byte* y, std::byte* index,
+/// A block of channels in scratch memory: the image, the results and the maxima's indices.
+template <typename T, typename I = std::uint8_t>
+struct BlockMemory {
+  BlockMemory(const PoolGeometry& g, std::byte* scratch)
+      : image(reinterpret_cast<T*>(scratch)),
+        results(image + g.height * g.width * block),
+        index(reinterpret_cast<I*>(results + g.out_height * g.out_width * block)) {}
+  T* image;
+  T* results;
+  I* index;
+};
+
+PoolGeometry block_geometry(PoolGeometry g) {
+  g.channels = block;
+  g.layout = Layout::channels_last;
+  return g;
+}
+
+template <typename T, typename I>
+void max_pool_samples(const PoolGeometry& g, const T* x, T* y, I* index, std::byte* scratch,
                       std::int64_t begin, std::int64_t end) {
-  with_types(g, [&]<typename T, typename I>(T, I) {
-    for_planes(g, begin, end, [&](std::int64_t image, std::int64_t result) {
-      const T* from = reinterpret_cast<const T*>(x) + image;
-      T* to = reinterpret_cast<T*>(y) + result;
-      I* at = reinterpret_cast<I*>(index) + result;
-      if (g.layout == Layout::channels_last) return max_pool_channels_last(g, from, to, at);
-      with_stride(g, [&](auto stride) { max_pool_plane<stride.value>(g, from, to, at); });
-    });
+  if (g.layout == Layout::channels_last) {
+    for (std::int64_t sample = begin; sample < end; ++sample) {
+      const std::int64_t to = sample * g.pooled_elements();
+      max_pool_channels_last(g, x + sample * g.image_elements(), y + to, index + to);
+    }
+    return;
+  }
+  const PoolGeometry inner = block_geometry(g);
+  const BlockMemory<T, I> memory(g, scratch);
+  for_blocks(g, begin, end, [&](std::int64_t plane, std::int64_t count) {
+    const std::int64_t to = plane * g.out_height * g.out_width;
+    interleave(x + plane * g.height * g.width, count, g.height * g.width, memory.image);
+    max_pool_channels_last(inner, memory.image, memory.results, memory.index);
+    deinterleave(memory.results, count, g.out_height * g.out_width, y + to);
+    deinterleave(memory.index, count, g.out_height * g.out_width, index + to);
   });
 }
 
-void max_pool_gradient_samples(const PoolGeometry& g, const std::byte* dy, const std::byte* index,
-                               std::byte* dx, std::int64_t begin, std::int64_t end) {
-  with_types(g, [&]<typename T, typename I>(T, I) {
-    for_planes(g, begin, end, [&](std::int64_t image, std::int64_t result) {
-      const T* from = reinterpret_cast<const T*>(dy) + result;
-      const I* at = reinterpret_cast<const I*>(index) + result;
-      T* to = reinterpret_cast<T*>(dx) + image;
-      if (g.layout == Layout::channels_last) return max_pool_gradient_channels_last(g, from, at, to);
-      max_pool_gradient_plane(g, from, at, to);
-    });
+template <typename T, typename I>
+void max_pool_gradient_samples(const PoolGeometry& g, const T* dy, const I* index, T* dx, std::byte* scratch,
+                               std::int64_t begin, std::int64_t end) {
+  if (g.layout == Layout::channels_last) {
+    for (std::int64_t sample = begin; sample < end; ++sample) {
+      const std::int64_t from = sample * g.pooled_elements();
+      max_pool_gradient_channels_last(g, dy + from, index + from, dx + sample * g.image_elements());
+    }
+    return;
+  }
+  const PoolGeometry inner = block_geometry(g);
+  const BlockMemory<T, I> memory(g, scratch);
+  for_blocks(g, begin, end, [&](std::int64_t plane, std::int64_t count) {
+    const std::int64_t from = plane * g.out_height * g.out_width;
+    interleave(dy + from, count, g.out_height * g.out_width, memory.results);
+    interleave(index + from, count, g.out_height * g.out_width, memory.index);
+    max_pool_gradient_channels_last(inner, memory.results, memory.index, memory.image);
+    deinterleave(memory.image, count, g.height * g.width, dx + plane * g.height * g.width);
   });
 }
 
-void max_pool_select_samples(const PoolGeometry& g, const std::byte* x, const std::byte* index, std::byte* y,
-                             std::int64_t begin, std::int64_t end) {
+template <typename T>
+void average_pool_samples(const PoolGeometry& g, const T* x, T* y, std::byte* scratch, std::int64_t begin,
+                          std::int64_t end) {
+  if (g.layout == Layout::channels_last) {
+    for (std::int64_t sample = begin; sample < end; ++sample) {
+      average_pool_channels_last(g, x + sample * g.image_elements(), y + sample * g.pooled_elements());
+    }
+    return;
+  }
+  if (is_global(g)) {
+    for (std::int64_t plane = begin * g.channels; plane < end * g.channels; ++plane) {
+      y[plane] = average_of(x + plane * g.height * g.width, g.height * g.width);
+    }
+    return;
+  }
+  const PoolGeometry inner = block_geometry(g);
+  const BlockMemory<T> memory(g, scratch);
+  for_blocks(g, begin, end, [&](std::int64_t plane, std::int64_t count) {
+    interleave(x + plane * g.height * g.width, count, g.height * g.width, memory.image);
+    average_pool_channels_last(inner, memory.image, memory.results);
+    deinterleave(memory.results, count, g.out_height * g.out_width, y + plane * g.out_height * g.out_width);
+  });
+}
+
+template <typename T>
+void average_pool_gradient_samples(const PoolGeometry& g, const T* dy, T* dx, std::byte* scratch,
+                                   std::int64_t begin, std::int64_t end) {
+  if (g.layout == Layout::channels_last) {
+    for (std::int64_t sample = begin; sample < end; ++sample) {
+      average_pool_gradient_channels_last(g, dy + sample * g.pooled_elements(),
+                                          dx + sample * g.image_elements());
+    }
+    return;
+  }
+  if (is_global(g)) {
+    for (std::int64_t plane = begin * g.channels; plane < end * g.channels; ++plane) {
+      std::fill_n(dx + plane * g.height * g.width, g.height * g.width, dy[plane] / divisor<T>(g, 0, 0));
+    }
+    return;
+  }
+  const PoolGeometry inner = block_geometry(g);
+  const BlockMemory<T> memory(g, scratch);
+  for_blocks(g, begin, end, [&](std::int64_t plane, std::int64_t count) {
+    interleave(dy + plane * g.out_height * g.out_width, count, g.out_height * g.out_width, memory.results);
+    average_pool_gradient_channels_last(inner, memory.results, memory.image);
+    deinterleave(memory.image, count, g.height * g.width, dx + plane * g.height * g.width);
+  });
+}
+
+template <typename E>
+const E* elements(const std::byte* bytes) {
+  return reinterpret_cast<const E*>(bytes);
+}
+
+template <typename E>
+E* elements(std::byte* bytes) {
+  return reinterpret_cast<E*>(bytes);
+}
+
+void run_max_pool(const PoolGeometry& g, const std::byte* x, std::byte* y, std::byte* index,
+                  std::byte* scratch, std::int64_t begin, std::int64_t end) {
+  with_types(g, [&]<typename T, typename I>(T, I) {
+    max_pool_samples(g, elements<T>(x), elements<T>(y), elements<I>(index), scratch, begin, end);
+  });
+}
+
+void run_max_pool_gradient(const PoolGeometry& g, const std::byte* dy, const std::byte* index, std::byte* dx,
+                           std::byte* scratch, std::int64_t begin, std::int64_t end) {
+  with_types(g, [&]<typename T, typename I>(T, I) {
+    max_pool_gradient_samples(g, elements<T>(dy), elements<I>(index), elements<T>(dx), scratch, begin, end);
+  });
+}
+
+void run_max_pool_select(const PoolGeometry& g, const std::byte* x, const std::byte* index, std::byte* y,
+                         std::int64_t begin, std::int64_t end) {
   with_types(g, [&]<typename T, typename I>(T, I) {
     for (std::int64_t sample = begin; sample < end; ++sample) {
-      max_pool_select_sample(g, reinterpret_cast<const T*>(x) + sample * g.image_elements(),
-                             reinterpret_cast<const I*>(index) + sample * g.pooled_elements(),
-                             reinterpret_cast<T*>(y) + sample * g.pooled_elements());
+      max_pool_select_sample(g, elements<T>(x) + sample * g.image_elements(),
+                             elements<I>(index) + sample * g.pooled_elements(),
+                             elements<T>(y) + sample * g.pooled_elements());
     }
   });
 }
 
-void average_pool_samples(const PoolGeometry& g, const std::byte* x, std::byte* y, std::int64_t begin,
-                          std::int64_t end) {
+void run_average_pool(const PoolGeometry& g, const std::byte* x, std::byte* y, std::byte* scratch,
+                      std::int64_t begin, std::int64_t end) {
   with_floating(g.dtype, [&]<typename T>(T) {
-    for_planes(g, begin, end, [&](std::int64_t image, std::int64_t result) {
-      const T* from = reinterpret_cast<const T*>(x) + image;
-      T* to = reinterpret_cast<T*>(y) + result;
-      if (g.layout == Layout::channels_last) return average_pool_channels_last(g, from, to);
-      with_stride(g, [&](auto stride) { average_pool_plane<stride.value>(g, from, to); });
-    });
+    average_pool_samples(g, elements<T>(x), elements<T>(y), scratch, begin, end);
   });
 }
 
-void average_pool_gradient_samples(const PoolGeometry& g, const std::byte* dy, std::byte* dx,
-                                   std::int64_t begin, std::int64_t end) {
+void run_average_pool_gradient(const PoolGeometry& g, const std::byte* dy, std::byte* dx, std::byte* scratch,
+                               std::int64_t begin, std::int64_t end) {
   with_floating(g.dtype, [&]<typename T>(T) {
-    for_planes(g, begin, end, [&](std::int64_t image, std::int64_t result) {
-      const T* from = reinterpret_cast<const T*>(dy) + result;
-      T* to = reinterpret_cast<T*>(dx) + image;
-      if (g.layout == Layout::channels_last) return average_pool_gradient_channels_last(g, from, to);
-      with_stride(g, [&](auto stride) { average_pool_gradient_plane<stride.value>(g, from, to); });
-    });
+    average_pool_gradient_samples(g, elements<T>(dy), elements<T>(dx), scratch, begin, end);
   });
 }
 
@@ -445,35 +471,43 @@ PoolGeometry::PoolGeometry(const Shape& image, const Shape& pooled, const ops::P
       dtype(element_dtype),
       index_dtype(options.index_dtype()) {}
 
-HWY_EXPORT(max_pool_samples);
-HWY_EXPORT(max_pool_gradient_samples);
-HWY_EXPORT(max_pool_select_samples);
-HWY_EXPORT(average_pool_samples);
-HWY_EXPORT(average_pool_gradient_samples);
+std::size_t PoolGeometry::scratch_bytes() const {
+  if (layout == Layout::channels_last) return 0;
+  const auto image_pixels = static_cast<std::size_t>(height * width);
+  const auto pooled_pixels = static_cast<std::size_t>(out_height * out_width);
+  return static_cast<std::size_t>(block) *
+         ((image_pixels + pooled_pixels) * size_of(dtype) + pooled_pixels * size_of(index_dtype));
+}
+
+HWY_EXPORT(run_max_pool);
+HWY_EXPORT(run_max_pool_gradient);
+HWY_EXPORT(run_max_pool_select);
+HWY_EXPORT(run_average_pool);
+HWY_EXPORT(run_average_pool_gradient);
 
 void max_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::byte* index,
-              std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(max_pool_samples)(geometry, x, y, index, begin, end);
+              std::byte* scratch, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(run_max_pool)(geometry, x, y, index, scratch, begin, end);
 }
 
 void max_pool_gradient(const PoolGeometry& geometry, const std::byte* dy, const std::byte* index,
-                       std::byte* dx, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(max_pool_gradient_samples)(geometry, dy, index, dx, begin, end);
+                       std::byte* dx, std::byte* scratch, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(run_max_pool_gradient)(geometry, dy, index, dx, scratch, begin, end);
 }
 
 void max_pool_select(const PoolGeometry& geometry, const std::byte* x, const std::byte* index, std::byte* y,
                      std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(max_pool_select_samples)(geometry, x, index, y, begin, end);
+  HWY_DYNAMIC_DISPATCH(run_max_pool_select)(geometry, x, index, y, begin, end);
 }
 
-void average_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::int64_t begin,
-                  std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(average_pool_samples)(geometry, x, y, begin, end);
+void average_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::byte* scratch,
+                  std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(run_average_pool)(geometry, x, y, scratch, begin, end);
 }
 
 void average_pool_gradient(const PoolGeometry& geometry, const std::byte* dy, std::byte* dx,
-                           std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(average_pool_gradient_samples)(geometry, dy, dx, begin, end);
+                           std::byte* scratch, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(run_average_pool_gradient)(geometry, dy, dx, scratch, begin, end);
 }
 
 }  // namespace purine::cpu

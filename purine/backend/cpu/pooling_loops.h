@@ -28,6 +28,8 @@ struct PoolGeometry {
   DType index_dtype;  ///< of the maxima's indices
 
   std::int64_t image_elements() const { return channels * height * width; }
+  /// Bytes of scratch memory that the functions need.
+  std::size_t scratch_bytes() const;
   std::int64_t pooled_elements() const { return channels * out_height * out_width; }
 };
 
@@ -46,15 +48,15 @@ inline Cover cover_of(const ops::Window& window, std::int64_t extent, std::int64
 
 /// Each function works on the samples [begin, end) of the batch.
 void max_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::byte* index,
-              std::int64_t begin, std::int64_t end);
+              std::byte* scratch, std::int64_t begin, std::int64_t end);
 void max_pool_gradient(const PoolGeometry& geometry, const std::byte* dy, const std::byte* index,
-                       std::byte* dx, std::int64_t begin, std::int64_t end);
+                       std::byte* dx, std::byte* scratch, std::int64_t begin, std::int64_t end);
 /// An index that points into the padding selects 0.
 void max_pool_select(const PoolGeometry& geometry, const std::byte* x, const std::byte* index, std::byte* y,
                      std::int64_t begin, std::int64_t end);
-void average_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::int64_t begin,
-                  std::int64_t end);
+void average_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::byte* scratch,
+                  std::int64_t begin, std::int64_t end);
 void average_pool_gradient(const PoolGeometry& geometry, const std::byte* dy, std::byte* dx,
-                           std::int64_t begin, std::int64_t end);
+                           std::byte* scratch, std::int64_t begin, std::int64_t end);
 
 }  // namespace purine::cpu
