@@ -1,6 +1,7 @@
 #include "purine/backend/cpu/convolution_loops.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "purine/backend/cpu/image_strides.h"
 
@@ -42,34 +43,50 @@ class Products {
   /// Calls function(image offset, weight offset, output offset) for every product.
   template <typename Function>
   void for_each(Function function) const {
-    for (std::int64_t n = 0; n < output_[0]; ++n) {
-      for (std::int64_t o = 0; o < output_[1]; ++o) {
-        for (std::int64_t i = 0; i < output_[2]; ++i) {
-          for (std::int64_t j = 0; j < output_[3]; ++j) window(n, o, i, j, function);
+    std::int64_t weight = 0;
+    for (std::int64_t o = 0; o < weight_[0]; ++o) {
+      const std::int64_t group = o / (weight_[0] / options_.groups);
+      for (std::int64_t c = 0; c < weight_[1]; ++c) {
+        for (std::int64_t p = 0; p < weight_[2]; ++p) {
+          for (std::int64_t q = 0; q < weight_[3]; ++q) {
+            for_pixels(group * weight_[1] + c, o, p, q, weight++, function);
+          }
         }
       }
     }
   }
 
  private:
+  /// The products of one weight: element (p, q) of the kernel between two channels.
   template <typename Function>
-  void window(std::int64_t n, std::int64_t o, std::int64_t i, std::int64_t j, Function& function) const {
-    const std::int64_t output = n * output_strides_.sample + o * output_strides_.channel +
-                                i * output_strides_.row + j * output_strides_.column;
-    const std::int64_t group = o / (output_[1] / options_.groups);
-    for (std::int64_t c = 0; c < weight_[1]; ++c) {
-      for (std::int64_t p = 0; p < weight_[2]; ++p) {
-        const std::int64_t row = i * options_.stride[0] - options_.padding[0] + p * options_.dilation[0];
-        if (row < 0 || row >= image_[2]) continue;
-        for (std::int64_t q = 0; q < weight_[3]; ++q) {
-          const std::int64_t column = j * options_.stride[1] - options_.padding[1] + q * options_.dilation[1];
-          if (column < 0 || column >= image_[3]) continue;
-          function(n * image_strides_.sample + (group * weight_[1] + c) * image_strides_.channel +
-                       row * image_strides_.row + column * image_strides_.column,
-                   ((o * weight_[1] + c) * weight_[2] + p) * weight_[3] + q, output);
+  void for_pixels(std::int64_t image_channel, std::int64_t output_channel, std::int64_t p, std::int64_t q,
+                  std::int64_t weight, Function& function) const {
+    const std::int64_t top = p * options_.dilation[0] - options_.padding[0];
+    const std::int64_t left = q * options_.dilation[1] - options_.padding[1];
+    const auto [first_row, last_row] = inside(top, options_.stride[0], image_[2], output_[2]);
+    const auto [first_column, last_column] = inside(left, options_.stride[1], image_[3], output_[3]);
+    for (std::int64_t n = 0; n < output_[0]; ++n) {
+      for (std::int64_t i = first_row; i < last_row; ++i) {
+        const std::int64_t image = n * image_strides_.sample + image_channel * image_strides_.channel +
+                                   (i * options_.stride[0] + top) * image_strides_.row;
+        const std::int64_t output =
+            n * output_strides_.sample + output_channel * output_strides_.channel + i * output_strides_.row;
+        for (std::int64_t j = first_column; j < last_column; ++j) {
+          function(image + (j * options_.stride[1] + left) * image_strides_.column, weight,
+                   output + j * output_strides_.column);
         }
       }
     }
+  }
+
+  /// The positions [first, second) of a window whose element `offset` lies in the image.
+  static std::pair<std::int64_t, std::int64_t> inside(std::int64_t offset, std::int64_t stride,
+                                                      std::int64_t extent, std::int64_t positions) {
+    std::int64_t first = 0;
+    while (first < positions && first * stride + offset < 0) ++first;
+    std::int64_t last = first;
+    while (last < positions && last * stride + offset < extent) ++last;
+    return {first, last};
   }
 
   Shape image_;

@@ -91,7 +91,7 @@ void max_pool_channels_last(const PoolGeometry& g, const T* x, T* y, I* index) {
               static_cast<Integer>((rows.first + row - rows.begin) * g.horizontal.kernel + columns.first);
           for (std::int64_t column = columns.begin; column < columns.end; ++column) {
             const auto value = hn::LoadU(d, from);
-            const auto greater = hn::Or(hn::Gt(value, best), hn::Ne(value, value));
+            const auto greater = hn::Or(hn::Gt(value, best), hn::IsNaN(value));
             best = hn::IfThenElse(greater, value, best);
             at = hn::IfThenElse(hn::RebindMask(integers, greater), hn::Set(integers, element), at);
             from += g.channels;

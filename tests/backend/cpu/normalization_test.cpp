@@ -1,0 +1,83 @@
+#include "purine/ops/normalization.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/backend/cpu/compare_kernels.h"
+
+namespace purine {
+namespace {
+
+using ops::LocalResponseNormalizationOptions;
+using test::Array;
+using test::compare_kernels;
+using test::normal_array;
+
+Array positive_array(const Shape& shape, std::uint64_t stream) {
+  Array array = normal_array(shape, stream);
+  for (std::int64_t i = 0; i < array.elements(); ++i) array.set(i, 0.5 + std::abs(array.at(i)));
+  return array;
+}
+
+void compare_responses(const LocalResponseNormalizationOptions& options, const Shape& shape,
+                       int least_parts) {
+  const Array x = normal_array(shape, 1);
+  const Array output_gradient = normal_array(shape, 2);
+  compare_kernels(std::make_shared<ops::LocalResponseNormalization>(options), {x},
+                  {.least_parts = least_parts});
+  compare_kernels(std::make_shared<ops::LocalResponseNormalizationGradient>(options), {output_gradient, x},
+                  {.least_parts = least_parts});
+}
+
+TEST(CpuLocalResponseNormalizationTest, InParts) {
+  compare_responses({.alpha = 0.5}, {4, 64, 18, 18}, 2);
+}
+
+TEST(CpuLocalResponseNormalizationTest, ExtentsThatNoVectorDivides) {
+  compare_responses({.size = 5, .alpha = 0.7, .k = 2}, {2, 19, 5, 7}, 1);
+  compare_responses({.size = 4, .alpha = 0.7, .beta = 0.6}, {2, 3, 1, 5}, 1);
+  compare_responses({.size = 9, .alpha = 0.7, .beta = 1.25}, {2, 33}, 1);
+}
+
+void compare_batch_normalization(const Shape& shape, int parts_in_plain_layout) {
+  const ops::BatchNormalizationOptions options{1e-3};
+  const Shape channels{shape[1]};
+  const Array x = normal_array(shape, 1);
+  const Array output_gradient = normal_array(shape, 2);
+  const Array scale = normal_array(channels, 3);
+  const Array shift = normal_array(channels, 4);
+  const Array mean = normal_array(channels, 5);
+  const Array variance = positive_array(channels, 6);
+  const auto training = std::make_shared<ops::BatchNormalizationTraining>(options);
+  const std::vector<Array> results = test::run_operator(training, {x, scale, shift});
+  compare_kernels(training, {x, scale, shift}, {.tolerance = 5e-6});
+  compare_kernels(std::make_shared<ops::BatchNormalizationTrainingGradient>(options),
+                  {output_gradient, x, scale, results[1], results[2]}, {.tolerance = 5e-6});
+  compare_kernels(std::make_shared<ops::BatchNormalizationInference>(options),
+                  {x, scale, shift, mean, variance});
+  compare_kernels(std::make_shared<ops::BatchNormalizationInferenceGradient>(options),
+                  {output_gradient, x, scale, mean, variance}, {.tolerance = 5e-6});
+  const test::BoundOperator bound(training,
+                                  {{shape, DType::f32}, {channels, DType::f32}, {channels, DType::f32}});
+  EXPECT_EQ(bound.parts(), parts_in_plain_layout);
+}
+
+TEST(CpuBatchNormalizationTest, InPartsOverTheChannels) {
+  compare_batch_normalization({6, 50, 28, 28}, 3);
+}
+
+TEST(CpuBatchNormalizationTest, ExtentsThatNoVectorDivides) {
+  compare_batch_normalization({3, 19, 5, 7}, 1);
+  compare_batch_normalization({40, 21}, 1);
+  compare_batch_normalization({2, 3, 4, 5, 3}, 1);
+  compare_batch_normalization({1, 1, 3, 3}, 1);
+}
+
+TEST(CpuMovingAverageTest, OfManyElements) {
+  compare_kernels(std::make_shared<ops::MovingAverage>(0.1, 1.5),
+                  {normal_array({200000}, 1), normal_array({200000}, 2)}, {.least_parts = 3});
+}
+
+}  // namespace
+}  // namespace purine
