@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "purine/ops/cast.h"
+#include "purine/ops/copy.h"
 #include "purine/ops/reduce.h"
 #include "purine/ops/registry.h"
 #include "purine/ops/sum_n.h"
@@ -16,9 +17,15 @@ Tensor clip(Tensor x, double low, double high, std::string_view name) {
 
 Tensor global_norm(std::span<const Tensor> tensors, std::string_view name) {
   if (tensors.empty()) throw Error("global_norm", "takes at least one tensor, got none");
-  const auto scope = tensors[0].graph().scope(name);
+  Graph& graph = tensors[0].graph();
+  const auto scope = graph.scope(name);
+  const Location home = tensors[0].location();
   std::vector<Tensor> squares;
-  for (const Tensor tensor : tensors) squares.push_back(sum_of_squares(tensor));
+  for (const Tensor tensor : tensors) {
+    const auto placement = graph.at(tensor.location());
+    squares.push_back(copy(sum_of_squares(tensor), home));
+  }
+  const auto placement = graph.at(home);
   return cast(sqrt(sum_n(squares)), tensors[0].dtype());
 }
 

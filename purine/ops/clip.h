@@ -15,7 +15,8 @@ namespace purine::ops {
 /// Each element moved into [low, high]; NaN stays. The gradient flows where low <= x <= high.
 Tensor clip(Tensor x, double low, double high, std::string_view name = "clip");
 /// The square root of the sum of the squares of all elements of all tensors: a scalar of the dtype of the
-/// first. Accumulated in f64, one partial sum a tensor, which are added in their order.
+/// first, at its location. Accumulated in f64, one partial sum a tensor, at its own location, which are added
+/// in their order.
 Tensor global_norm(std::span<const Tensor> tensors, std::string_view name = "global_norm");
 Tensor global_norm(std::initializer_list<Tensor> tensors, std::string_view name = "global_norm");
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "purine/core/error.h"
 #include "purine/gradient/gradient.h"
@@ -12,6 +14,7 @@
 #include "purine/ops/check_finite.h"
 #include "purine/ops/clip.h"
 #include "purine/ops/constant.h"
+#include "purine/ops/copy.h"
 #include "purine/ops/iteration.h"
 #include "purine/ops/unary.h"
 #include "purine/ops/update.h"
@@ -65,6 +68,31 @@ Tensor as(Tensor scalar, DType dtype, std::string_view name) {
   return scalar.dtype() == dtype ? scalar : ops::cast(scalar, dtype, name);
 }
 
+/// A scalar wherever variables lie: at most one copy to each location.
+class Everywhere {
+ public:
+  Everywhere() = default;
+  Everywhere(Tensor scalar, std::string_view name) : scalar_(scalar), name_(name) {}
+
+  Tensor at(Location location) {
+    const auto [entry, inserted] = copies_.try_emplace(location);
+    if (inserted) entry->second = ops::copy(scalar_, location, name_);
+    return entry->second;
+  }
+
+ private:
+  Tensor scalar_;
+  std::string name_;
+  std::map<Location, Tensor> copies_;
+};
+
+/// An optimiser while it is built.
+struct Building {
+  Optimizer optimizer;
+  Everywhere rate;
+  Everywhere iteration;
+};
+
 /// The learning rate; it depends on the checked loss, so that no variable changes before the loss is known to
 /// be finite. 0 times a finite number changes nothing.
 Tensor rate_after(Tensor checked_loss, Tensor iteration, double base, Schedule schedule) {
@@ -77,34 +105,47 @@ Tensor rate_after(Tensor checked_loss, Tensor iteration, double base, Schedule s
 void clip_by_norm(Optimizer& optimizer, double limit) {
   Graph& graph = optimizer.learning_rate.graph();
   const Tensor norm = ops::global_norm(optimizer.gradients, "optimizer/gradient_norm");
+  auto home = graph.at(norm.location());
   // As PyTorch's: limit / (norm + 1e-6), if that is below 1.
   const Tensor numerator = ops::constant(graph, norm.info(), limit, "optimizer/clip_norm/limit");
   const Tensor ratio = ops::divide(numerator, ops::shift(norm, 1e-6, "optimizer/clip_norm/shift"),
                                    "optimizer/clip_norm/ratio");
-  const Tensor factor = ops::clip(ratio, 0, 1, "optimizer/clip_norm/factor");
+  Everywhere factor(ops::clip(ratio, 0, 1, "optimizer/clip_norm/factor"), "optimizer/clip_norm/copy");
   for (std::size_t i = 0; i < optimizer.gradients.size(); ++i) {
     Tensor& gradient = optimizer.gradients[i];
     const Variable variable = optimizer.variables[i];
     auto placement = graph.at(variable.location());
-    gradient = ops::multiply(gradient, as(factor, gradient.dtype(), name_for(variable, "clip_norm_factor")),
-                             name_for(variable, "clip_norm"));
+    const Tensor own =
+        as(factor.at(variable.location()), gradient.dtype(), name_for(variable, "clip_norm_factor"));
+    gradient = ops::multiply(gradient, own, name_for(variable, "clip_norm"));
   }
   optimizer.gradient_norm = norm;
 }
 
+/// The variables that are to be learnt.
+template <typename Options>
+std::vector<Tensor> learnt_by(Graph& graph, const Options& options) {
+  std::vector<Tensor> learnt(options.variables.begin(), options.variables.end());
+  if (!learnt.empty()) return learnt;
+  for (const Variable variable : graph.variables()) {
+    if (variable.trainable()) learnt.push_back(variable);
+  }
+  return learnt;
+}
+
 /// Adds what all optimisers share: checks, gradients, clipping and the learning rate.
 template <typename Options>
-Optimizer prepare(Tensor loss, Tensor iteration, const Checker& check, const Options& options) {
+Building prepare(Tensor loss, const Checker& check, const Options& options) {
   Graph& graph = loss.graph();
+  auto home = graph.at(loss.location());
+  const Tensor iteration = ops::iteration(graph, "optimizer/iteration");
   const Tensor checked_loss = ops::check_finite(loss, "the loss", "optimizer/check_loss");
-  std::vector<Tensor> learnt(options.variables.begin(), options.variables.end());
-  if (learnt.empty()) {
-    for (const Variable variable : graph.variables()) {
-      if (variable.trainable()) learnt.push_back(variable);
-    }
-  }
-  Optimizer optimizer;
+  const std::vector<Tensor> learnt = learnt_by(graph, options);
+  Building building;
+  Optimizer& optimizer = building.optimizer;
   optimizer.learning_rate = rate_after(checked_loss, iteration, options.learning_rate, options.schedule);
+  building.rate = Everywhere(optimizer.learning_rate, "optimizer/learning_rate_copy");
+  building.iteration = Everywhere(iteration, "optimizer/iteration_copy");
   const std::vector<Tensor> gradients = purine::gradients(checked_loss, learnt);
   for (std::size_t i = 0; i < learnt.size(); ++i) {
     if (!gradients[i].valid()) continue;
@@ -131,7 +172,7 @@ Optimizer prepare(Tensor loss, Tensor iteration, const Checker& check, const Opt
   }
   if (options.clip_norm > 0) clip_by_norm(optimizer, options.clip_norm);
   graph.watch(loss);
-  return optimizer;
+  return building;
 }
 
 Variable make_state(Variable variable, std::string_view name) {
@@ -140,18 +181,17 @@ Variable make_state(Variable variable, std::string_view name) {
                                    {.trainable = false, .decays = false});
 }
 
-Tensor add_iteration(Tensor loss) {
-  return ops::iteration(loss.graph(), "optimizer/iteration");
-}
-
-/// Calls `update(variable, gradient)` for each variable, at its location.
-template <typename Update>
-void for_each_variable(const Optimizer& optimizer, Update&& update) {
+/// Calls `update(variable, gradient, learning rate, decay)` for each variable, at its location.
+template <typename Options, typename Update>
+Optimizer update_all(Building building, const Options& options, Update&& update) {
+  const Optimizer& optimizer = building.optimizer;
   for (std::size_t i = 0; i < optimizer.variables.size(); ++i) {
     const Variable variable = optimizer.variables[i];
     auto placement = variable.graph().at(variable.location());
-    update(variable, optimizer.gradients[i]);
+    update(variable, optimizer.gradients[i], building.rate.at(variable.location()),
+           variable.decays() ? options.weight_decay : 0);
   }
+  return building.optimizer;
 }
 
 template <typename Options>
@@ -160,38 +200,36 @@ Optimizer add_adam(Tensor loss, std::string_view name, const Options& options, b
   check.fraction("beta1", options.beta1);
   check.fraction("beta2", options.beta2);
   check.above_zero("epsilon", options.epsilon);
-  const Tensor iteration = add_iteration(loss);
-  Optimizer optimizer = prepare(loss, iteration, check, options);
-  for_each_variable(optimizer, [&](Variable variable, Tensor gradient) {
+  Building building = prepare(loss, check, options);
+  Everywhere iteration = building.iteration;
+  const auto update = [&](Variable variable, Tensor gradient, Tensor rate, double decay) {
     const Variable first = make_state(variable, "first_moment");
     const Variable second = make_state(variable, "second_moment");
     const ops::AdamResult next =
-        ops::adam_update(variable, first, second, gradient, optimizer.learning_rate, iteration,
+        ops::adam_update(variable, first, second, gradient, rate, iteration.at(variable.location()),
                          {.beta1 = options.beta1,
                           .beta2 = options.beta2,
                           .epsilon = options.epsilon,
-                          .weight_decay = variable.decays() ? options.weight_decay : 0,
+                          .weight_decay = decay,
                           .decoupled = decoupled},
                          name_for(variable, "adam_update"));
     Graph& graph = variable.graph();
     graph.set_next(variable, next.weight);
     graph.set_next(first, next.first_moment);
     graph.set_next(second, next.second_moment);
-  });
-  return optimizer;
+  };
+  return update_all(std::move(building), options, update);
 }
 
 }  // namespace
 
 Optimizer sgd(Tensor loss, const SgdOptions& options) {
   const Checker check = check_common("sgd", options);
-  Optimizer optimizer = prepare(loss, add_iteration(loss), check, options);
-  for_each_variable(optimizer, [&](Variable variable, Tensor gradient) {
-    const double decay = variable.decays() ? options.weight_decay : 0;
-    variable.graph().set_next(variable, ops::sgd_update(variable, gradient, optimizer.learning_rate, {decay},
-                                                        name_for(variable, "sgd_update")));
-  });
-  return optimizer;
+  const auto update = [&](Variable variable, Tensor gradient, Tensor rate, double decay) {
+    const Tensor next = ops::sgd_update(variable, gradient, rate, {decay}, name_for(variable, "sgd_update"));
+    variable.graph().set_next(variable, next);
+  };
+  return update_all(prepare(loss, check, options), options, update);
 }
 
 Optimizer momentum(Tensor loss, const MomentumOptions& options) {
@@ -200,19 +238,16 @@ Optimizer momentum(Tensor loss, const MomentumOptions& options) {
   if (options.nesterov && options.momentum == 0) {
     throw check.error("nesterov needs a momentum above 0", "set momentum, for instance to 0.9");
   }
-  Optimizer optimizer = prepare(loss, add_iteration(loss), check, options);
-  for_each_variable(optimizer, [&](Variable variable, Tensor gradient) {
+  const auto update = [&](Variable variable, Tensor gradient, Tensor rate, double decay) {
     const Variable velocity = make_state(variable, "momentum");
-    const ops::MomentumResult next =
-        ops::momentum_update(variable, velocity, gradient, optimizer.learning_rate,
-                             {.momentum = options.momentum,
-                              .weight_decay = variable.decays() ? options.weight_decay : 0,
-                              .nesterov = options.nesterov},
-                             name_for(variable, "momentum_update"));
+    const ops::MomentumResult next = ops::momentum_update(
+        variable, velocity, gradient, rate,
+        {.momentum = options.momentum, .weight_decay = decay, .nesterov = options.nesterov},
+        name_for(variable, "momentum_update"));
     variable.graph().set_next(variable, next.weight);
     variable.graph().set_next(velocity, next.velocity);
-  });
-  return optimizer;
+  };
+  return update_all(prepare(loss, check, options), options, update);
 }
 
 Optimizer adam(Tensor loss, const AdamOptions& options) {
