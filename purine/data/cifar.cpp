@@ -84,6 +84,16 @@ DatasetPtr open(const std::string& folder, const std::vector<std::string>& files
 
 }  // namespace
 
+bool internal::has_cifar10(const std::string& folder, Subset subset) {
+  const char* file = subset == Subset::train ? "data_batch_1.bin" : "test_batch.bin";
+  return fs::exists(fs::path(place_of(folder, "cifar-10-batches-bin", file)) / file);
+}
+
+bool internal::has_cifar100(const std::string& folder, Subset subset) {
+  const char* file = subset == Subset::train ? "train.bin" : "test.bin";
+  return fs::exists(fs::path(place_of(folder, "cifar-100-binary", file)) / file);
+}
+
 DatasetPtr open_cifar10(const std::string& folder, Subset subset) {
   std::vector<std::string> files = {"test_batch.bin"};
   if (subset == Subset::train) {

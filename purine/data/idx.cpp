@@ -141,6 +141,12 @@ std::int64_t count_classes(const std::string& folder, const std::vector<std::str
 
 }  // namespace
 
+bool internal::has_idx(const std::string& folder, Subset subset) {
+  if (!fs::is_directory(folder)) return false;
+  const std::vector<std::string> names = names_in(folder);
+  return !find_files(names, subset, Kind::images).empty() || !find_files(names, subset, Kind::labels).empty();
+}
+
 DatasetPtr open_idx(const std::string& folder, Subset subset) {
   const std::vector<std::string> names = names_in(folder);
   const auto image_files = find_files(names, subset, Kind::images);

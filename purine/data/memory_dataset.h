@@ -29,4 +29,9 @@ void check_labels(std::string_view component, const MemoryImages& images);
 
 DatasetPtr make_memory_dataset(MemoryImages images);
 
+/// Whether a folder has any file of a subset, by its name; false for a folder that can't be read.
+bool has_idx(const std::string& folder, Subset subset);
+bool has_cifar10(const std::string& folder, Subset subset);
+bool has_cifar100(const std::string& folder, Subset subset);
+
 }  // namespace purine::data::internal
