@@ -36,7 +36,7 @@ class SkippedImages {
     std::string path;
     std::string reason;
   };
-  /// Called once for each image, by one thread at a time.
+  /// Called once for each image, by one thread at a time; it must not use the SkippedImages that calls it.
   using Handler = std::function<void(const Entry&)>;
 
   explicit SkippedImages(Handler handler = {}) : handler_(std::move(handler)) {}
