@@ -58,6 +58,36 @@ TEST(IdleWorkersTest, EveryItemIsFoundByAWorker) {
   }
 }
 
+// Work that comes after a worker's last search and before its sleep: the notifier sees a searcher and leaves
+// it at that, so the worker must look once more.
+TEST(IdleWorkersTest, WorkThatComesJustBeforeSleepIsSeen) {
+  const Watchdog watchdog;
+  IdleWorkers idle(1);
+  bool available = false;
+  const auto find = [&] {
+    if (available) return true;
+    available = true;
+    idle.notify();
+    return false;
+  };
+  EXPECT_TRUE(idle.wait(find, [&] { return available; }));
+}
+
+// A notifier that counts the worker as asleep before it is: the permit that it leaves is the worker's.
+TEST(IdleWorkersTest, AWakeUpThatComesBeforeTheSleepIsKept) {
+  const Watchdog watchdog;
+  for (const bool visible : {false, true}) {
+    IdleWorkers idle(1);
+    bool available = false;
+    const auto notify_late = [&] {
+      available = true;
+      idle.notify();
+      return visible;
+    };
+    EXPECT_TRUE(idle.wait([&] { return available; }, notify_late));
+  }
+}
+
 TEST(IdleWorkersTest, CloseEndsAllWaiting) {
   const Watchdog watchdog;
   IdleWorkers idle(1);
