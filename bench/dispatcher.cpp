@@ -89,17 +89,13 @@ void compare(const Dag& dag, int workers, int repetitions) {
   const MarkedGraph graph = mark(dag);
   EmptyOperators empty;
   std::vector<Contender> contenders;
-  const auto add_dispatcher = [&](const std::string& name, int window, std::int64_t iterations) {
-    auto dispatcher = std::make_shared<Dispatcher>(graph, empty, std::vector{Lane::cpu(workers)},
-                                                   DispatcherOptions{.window = window});
-    contenders.push_back({name,
-                          [dispatcher, iterations] {
-                            dispatcher->admit(dispatcher->finished() + iterations);
-                            dispatcher->drain();
-                          },
-                          {}});
-  };
-  add_dispatcher("purine", 1, 1);
+  Dispatcher dispatcher(graph, empty, {Lane::cpu(workers)}, {.window = 1});
+  contenders.push_back({"purine",
+                        [&] {
+                          dispatcher.admit(dispatcher.finished() + 1);
+                          dispatcher.drain();
+                        },
+                        {}});
 #ifdef PURINE_HAS_TASKFLOW
   tf::Taskflow taskflow;
   std::vector<tf::Task> tasks;

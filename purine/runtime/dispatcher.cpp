@@ -283,6 +283,7 @@ Firing Dispatcher::Core::take(LaneState& lane, Shuffle* shuffle) {
 }
 
 Firing Dispatcher::Core::take_any(LaneState& lane, Shuffle& shuffle) {
+  if (lane.size == 0) return {};
   const std::uint32_t first_phase = shuffle.below(counters_.phases());
   for (std::uint32_t i = 0; i < counters_.phases(); ++i) {
     const std::uint32_t phase = counters_.later(first_phase, i);

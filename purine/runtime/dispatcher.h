@@ -76,7 +76,7 @@ struct DispatcherOptions {
   /// Where trace times come from; the machine's monotonic clock by default. It must outlive the dispatcher.
   const Clock* clock = nullptr;
   /// False: no thread is made, CPU lanes are not allowed, and the owner calls `issue_ready` whenever time has
-  /// passed. A simulator in virtual time does so.
+  /// passed. A simulator in virtual time does so. Completions must not be told after the dispatcher's end.
   bool threads = true;
 };
 

@@ -179,7 +179,7 @@ class Dispatcher::Core final : private CompletionListener {
   std::atomic<bool> failed_{false};
 
   std::atomic<bool> quit_{false};
-  std::atomic<std::int64_t> outstanding_{0};  // completions to be told
+  alignas(64) std::atomic<std::int64_t> outstanding_{0};  // completions to be told
   std::vector<std::unique_ptr<IdleWorkers>> idle_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<Launcher>> launchers_;

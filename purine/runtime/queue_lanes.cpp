@@ -2,6 +2,7 @@
 // done.
 #include <algorithm>
 
+#include "purine/core/error.h"
 #include "purine/runtime/dispatcher_core.h"
 
 namespace purine {
@@ -22,6 +23,7 @@ void Dispatcher::Core::launch(Launcher& launcher) {
 }
 
 int Dispatcher::Core::issue_ready() {
+  PURINE_CHECK(!options_.threads);
   int issued = 0;
   for (const auto& lane : lanes_) {
     if (lane->lane.queue != nullptr) issued += issue_ready(*lane);

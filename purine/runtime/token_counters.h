@@ -73,8 +73,6 @@ class TokenCounters {
   }
   /// Arms the counter of a firing for the iteration that will use it next.
   void arm(Firing firing) { counter(firing).store(graph_.needs(firing.position), std::memory_order_relaxed); }
-  /// Fetches a counter that will soon be passed a token.
-  void prefetch(Firing firing) const { __builtin_prefetch(&counter(firing), 1); }
 
  private:
   static constexpr std::uint32_t poison_bit = 1U << 31U;

@@ -137,11 +137,15 @@ TEST_P(DispatcherTest, AnEmptyGraphHasIterationsToo) {
   const Watchdog watchdog;
   const MarkedGraph graph = graph_of(0, {});
   Functions executor([](std::uint32_t, std::int64_t, int, int) {});
-  Dispatcher dispatcher(graph, executor, {Lane::cpu(GetParam())});
-  dispatcher.admit(100);
-  EXPECT_TRUE(dispatcher.wait_for(99));
-  EXPECT_TRUE(dispatcher.drain());
-  EXPECT_EQ(dispatcher.finished(), 100);
+  for (const bool shuffled : {false, true}) {
+    DispatcherOptions options;
+    if (shuffled) options.shuffle_seed = 1;
+    Dispatcher dispatcher(graph, executor, {Lane::cpu(GetParam())}, options);
+    dispatcher.admit(100);
+    EXPECT_TRUE(dispatcher.wait_for(99));
+    EXPECT_TRUE(dispatcher.drain());
+    EXPECT_EQ(dispatcher.finished(), 100);
+  }
 }
 
 TEST_P(DispatcherTest, TracesEveryExecution) {
