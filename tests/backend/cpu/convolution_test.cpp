@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
+#include <span>
+#include <thread>
 #include <vector>
 
+#include "purine/backend/cpu/worker_thread.h"
 #include "tests/backend/cpu/compare_kernels.h"
 
 namespace purine {
@@ -97,6 +101,52 @@ TEST(CpuConvolutionTest, WeightGradientsOverManyPixelsAreSummedFromParts) {
   compare_kernels(
       std::make_shared<ops::Conv2dWeightGradient>(options, std::array<std::int64_t, 2>{3, 3}, true),
       {image, output_gradient}, {.tolerance = 1e-5, .least_parts = 2});
+}
+
+/// Runs the parts of a kernel at the same time, each on a thread of its own, and returns the first output.
+std::vector<float> run_on_threads(Kernel& kernel, std::span<std::byte* const> inputs,
+                                  std::size_t output_bytes, std::size_t other_output_bytes) {
+  test::GuardedBuffer output(output_bytes);
+  test::GuardedBuffer other_output(other_output_bytes);
+  std::byte* outputs[] = {output.data(), other_output.data()};
+  std::vector<std::thread> threads;
+  for (int part = 0; part < kernel.parts(); ++part) {
+    threads.emplace_back([&, part] {
+      cpu::prepare_worker_thread();
+      test::GuardedBuffer scratch(kernel.scratch_bytes());
+      KernelCall call;
+      call.inputs = inputs;
+      call.outputs = outputs;
+      call.scratch = scratch.data();
+      call.part = part;
+      kernel.run(call);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto* values = reinterpret_cast<const float*>(output.data());
+  return {values, values + output_bytes / sizeof(float)};
+}
+
+TEST(CpuConvolutionTest, WeightGradientsHaveTheSameBitsFromPartsAtTheSameTime) {
+  const Shape image_shape{8, 8, 64, 64};
+  const Shape gradient_shape{8, 24, 64, 64};
+  const auto contract = std::make_shared<ops::Conv2dWeightGradient>(Conv2dOptions{.padding = {1, 1, 1, 1}},
+                                                                    std::array<std::int64_t, 2>{3, 3}, true);
+  Array image = normal_array(image_shape, 1, DType::f32);
+  Array gradient = normal_array(gradient_shape, 2, DType::f32);
+  const std::vector<Array> expected = test::run_operator(contract, {image, gradient});
+
+  const std::vector<TensorInfo> inputs{image.info(), gradient.info()};
+  const std::vector<TensorInfo> outputs = contract->infer(inputs);
+  const std::vector<Layout> plain(2, Layout::plain);
+  const auto kernel = test::cpu_kernels().bind({*contract, inputs, outputs, plain, plain, 1, 1, "test"});
+  ASSERT_GT(kernel->parts(), 1);
+  std::byte* const pointers[] = {image.bytes(), gradient.bytes()};
+  for (int iteration = 0; iteration < 5; ++iteration) {
+    const std::vector<float> results =
+        run_on_threads(*kernel, pointers, outputs[0].bytes(), outputs[1].bytes());
+    EXPECT_EQ(std::vector<double>(results.begin(), results.end()), expected[0].values()) << iteration;
+  }
 }
 
 }  // namespace

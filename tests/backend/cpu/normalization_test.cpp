@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/backend/cpu/compare_kernels.h"
+#include "tests/backend/cpu/vector_targets.h"
 
 namespace purine {
 namespace {
@@ -40,6 +41,13 @@ TEST(CpuLocalResponseNormalizationTest, ExtentsThatNoVectorDivides) {
   compare_responses({.size = 9, .alpha = 0.7, .beta = 1.25}, {2, 33}, 1);
 }
 
+TEST(CpuLocalResponseNormalizationTest, EveryVectorTarget) {
+  test::with_every_vector_target([] {
+    compare_responses({.alpha = 0.7}, {2, 19, 5, 7}, 1);
+    compare_responses({.alpha = 0.7, .beta = 1.25}, {1, 35, 3, 3}, 1);
+  });
+}
+
 void compare_batch_normalization(const Shape& shape, int parts_in_plain_layout) {
   const ops::BatchNormalizationOptions options{1e-3};
   const Shape channels{shape[1]};
@@ -72,6 +80,10 @@ TEST(CpuBatchNormalizationTest, ExtentsThatNoVectorDivides) {
   compare_batch_normalization({40, 21}, 1);
   compare_batch_normalization({2, 3, 4, 5, 3}, 1);
   compare_batch_normalization({1, 1, 3, 3}, 1);
+}
+
+TEST(CpuBatchNormalizationTest, EveryVectorTarget) {
+  test::with_every_vector_target([] { compare_batch_normalization({2, 19, 5, 7}, 1); });
 }
 
 TEST(CpuMovingAverageTest, OfManyElements) {

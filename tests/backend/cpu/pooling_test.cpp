@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/backend/cpu/compare_kernels.h"
+#include "tests/backend/cpu/vector_targets.h"
 
 namespace purine {
 namespace {
@@ -52,6 +53,13 @@ TEST(CpuPoolingTest, ChannelsThatNoVectorDivides) {
 
 TEST(CpuPoolingTest, WindowsOfMoreThan256Elements) {
   compare({.kernel = {17, 16}, .stride = {3, 3}, .ceil_mode = true}, {2, 18, 24, 24});
+}
+
+TEST(CpuPoolingTest, EveryVectorTarget) {
+  test::with_every_vector_target([] {
+    compare({.kernel = {3, 2}, .stride = {2, 2}, .padding = {1, 0, 0, 1}, .ceil_mode = true}, {2, 35, 6, 7});
+    compare({.kernel = {16, 17}, .stride = {2, 2}}, {1, 19, 18, 18});
+  });
 }
 
 TEST(CpuPoolingTest, GapsBetweenWindows) {
