@@ -52,8 +52,28 @@ std::uint32_t Random::bits(std::uint64_t element) const {
   return block(element / 4)[element % 4];
 }
 
+std::array<float, 4> Random::uniforms(std::uint64_t block) const {
+  const std::array<std::uint32_t, 4> four = this->block(block);
+  std::array<float, 4> values;
+  for (std::size_t i = 0; i < 4; ++i) values[i] = static_cast<float>(four[i] >> 8) * 0x1p-24F;
+  return values;
+}
+
+std::array<float, 4> Random::normals(std::uint64_t block) const {
+  const std::array<float, 4> uniform = uniforms(block);
+  std::array<float, 4> values;
+  for (std::size_t pair = 0; pair < 4; pair += 2) {
+    // 1 - u lies in (0, 1], so the logarithm is finite.
+    const float radius = std::sqrt(-2.0F * std::log(1.0F - uniform[pair]));
+    const float angle = 2.0F * std::numbers::pi_v<float> * uniform[pair + 1];
+    values[pair] = radius * std::cos(angle);
+    values[pair + 1] = radius * std::sin(angle);
+  }
+  return values;
+}
+
 float Random::uniform(std::uint64_t element) const {
-  return static_cast<float>(bits(element) >> 8) * 0x1p-24F;
+  return uniforms(element / 4)[element % 4];
 }
 
 std::uint64_t Random::below(std::uint64_t element, std::uint64_t bound) const {
@@ -61,12 +81,7 @@ std::uint64_t Random::below(std::uint64_t element, std::uint64_t bound) const {
 }
 
 float Random::normal(std::uint64_t element) const {
-  const std::array<std::uint32_t, 4> four = block(element / 4);
-  const std::uint64_t pair = (element % 4) / 2 * 2;
-  // 1 - u lies in (0, 1], so the logarithm is finite.
-  const float radius = std::sqrt(-2.0F * std::log(1.0F - static_cast<float>(four[pair] >> 8) * 0x1p-24F));
-  const float angle = 2.0F * std::numbers::pi_v<float> * static_cast<float>(four[pair + 1] >> 8) * 0x1p-24F;
-  return element % 2 == 0 ? radius * std::cos(angle) : radius * std::sin(angle);
+  return normals(element / 4)[element % 4];
 }
 
 }  // namespace purine

@@ -22,6 +22,10 @@ class Random {
   std::uint32_t bits(std::uint64_t element) const;
   /// Four times 32 bits: those of elements 4 * block … 4 * block + 3.
   std::array<std::uint32_t, 4> block(std::uint64_t block) const;
+  /// The uniform values of the elements of a block.
+  std::array<float, 4> uniforms(std::uint64_t block) const;
+  /// The standard normal values of the elements of a block.
+  std::array<float, 4> normals(std::uint64_t block) const;
   /// Uniform in [0, 1), 24 bits.
   float uniform(std::uint64_t element) const;
   /// Uniform integer in [0, bound), bound at most 2^32; the bias is below 2^-32.

@@ -24,13 +24,17 @@ struct RunOptions {
   /// Where they are not empty, the layouts of all inputs and outputs instead.
   std::vector<Layout> input_layouts = {};
   std::vector<Layout> output_layouts = {};
-  /// Outputs lie in the storage of the inputs that `Contract::sharing` names.
+  /// Outputs lie in the storage of the inputs that `Contract::sharing` names: all that can, or one of the
+  /// list.
   bool in_place = false;
+  int only_sharing = -1;
   PartOrder part_order = PartOrder::ascending;
   std::uint64_t seed = 1;
   std::uint64_t stream = 2;
   std::int64_t iteration = 0;
   std::string path = "test/operator";
+  /// What every byte of the outputs is before the run; the default is NaN in floating types.
+  unsigned char fill = 0xff;
 };
 
 /// The kernels of the CPU.
@@ -89,7 +93,7 @@ class BoundOperator {
   std::vector<Array> run(std::span<const Array> inputs) {
     PURINE_CHECK_EQUAL(inputs.size(), inputs_.size());
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      std::memset(output_pointers_[i], 0xff, outputs_[i].bytes());
+      std::memset(output_pointers_[i], options_.fill, outputs_[i].bytes());
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       PURINE_CHECK(inputs[i].info() == inputs_[i]);
@@ -130,11 +134,16 @@ class BoundOperator {
   void share() {
     shared_.assign(inputs_.size(), false);
     std::vector<bool> placed(outputs_.size(), false);
-    for (const Sharing& sharing : contract_->sharing()) {
+    const std::vector<Sharing> all = contract_->sharing();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (options_.only_sharing >= 0 && static_cast<std::size_t>(options_.only_sharing) != i) continue;
+      const Sharing& sharing = all[i];
       const auto input = static_cast<std::size_t>(sharing.input);
       const auto output = static_cast<std::size_t>(sharing.output);
       if (input >= inputs_.size() || shared_[input] || placed[output]) continue;
-      if (inputs_[input].bytes() != outputs_[output].bytes()) continue;
+      const bool view = sharing.kind == Sharing::Kind::view;
+      if (view ? inputs_[input].bytes() != outputs_[output].bytes() : !(inputs_[input] == outputs_[output]))
+        continue;
       shared_[input] = true;
       placed[output] = true;
       output_pointers_[output] = input_pointers_[input];

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <string_view>
 #include <utility>
+
+#include "purine/program/kernel.h"
 
 namespace purine::cpu {
 
@@ -19,6 +23,39 @@ inline std::pair<std::int64_t, std::int64_t> part_range(std::int64_t elements, i
   const std::int64_t begin = lines * part / parts * 16;
   const std::int64_t end = std::min(elements, lines * (part + 1) / parts * 16);
   return {std::min(begin, elements), end};
+}
+
+/// A kernel that applies loop(x, y, count) to ranges of its input and output.
+template <typename T, typename Loop>
+std::unique_ptr<Kernel> elementwise_kernel(std::int64_t elements, Loop loop) {
+  const int parts = elementwise_parts(elements);
+  return make_kernel(
+      [=](const KernelCall& call) {
+        const auto [begin, end] = part_range(elements, call.part, parts);
+        loop(call.input<T>(0) + begin, call.output<T>(0) + begin, end - begin);
+      },
+      parts);
+}
+
+/// The same with loop(a, b, y, count) for two inputs.
+template <typename T, typename Loop>
+std::unique_ptr<Kernel> elementwise_kernel_of_two(std::int64_t elements, Loop loop) {
+  const int parts = elementwise_parts(elements);
+  return make_kernel(
+      [=](const KernelCall& call) {
+        const auto [begin, end] = part_range(elements, call.part, parts);
+        loop(call.input<T>(0) + begin, call.input<T>(1) + begin, call.output<T>(0) + begin, end - begin);
+      },
+      parts);
+}
+
+/// Registers a kernel that bind(context, zero) makes, where the type of `zero` is the C++ type of input 0, a
+/// floating tensor.
+template <typename Bind>
+void add_floating(KernelRegistry& registry, std::string_view type, Bind bind) {
+  registry.add(type, [bind](const BindContext& context) {
+    return with_floating(context.input(0).dtype, [&](auto zero) { return bind(context, zero); });
+  });
 }
 
 }  // namespace purine::cpu

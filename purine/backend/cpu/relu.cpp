@@ -1,48 +1,21 @@
 #include "purine/backend/cpu/elementwise.h"
+#include "purine/backend/cpu/loops.h"
 #include "purine/program/kernel.h"
 
 namespace purine::cpu {
-namespace {
-
-template <typename T>
-std::unique_ptr<Kernel> bind_relu(std::int64_t elements) {
-  const int parts = elementwise_parts(elements);
-  return make_kernel(
-      [=](const KernelCall& call) {
-        const T* x = call.input<T>(0);
-        T* y = call.output<T>(0);
-        const auto [begin, end] = part_range(elements, call.part, parts);
-        for (std::int64_t i = begin; i < end; ++i) y[i] = x[i] > T{0} ? x[i] : T{0};
-      },
-      parts);
-}
-
-template <typename T>
-std::unique_ptr<Kernel> bind_relu_gradient(std::int64_t elements) {
-  const int parts = elementwise_parts(elements);
-  return make_kernel(
-      [=](const KernelCall& call) {
-        const T* output_gradient = call.input<T>(0);
-        const T* output = call.input<T>(1);
-        T* gradient = call.output<T>(0);
-        const auto [begin, end] = part_range(elements, call.part, parts);
-        for (std::int64_t i = begin; i < end; ++i) gradient[i] = output[i] > T{0} ? output_gradient[i] : T{0};
-      },
-      parts);
-}
-
-}  // namespace
 
 void register_relu(KernelRegistry& registry) {
-  registry.add("relu", [](const BindContext& context) {
-    return with_floating(context.input(0).dtype, [&](auto zero) {
-      return bind_relu<decltype(zero)>(context.input(0).shape.elements());
-    });
+  add_floating(registry, "relu", [](const BindContext& context, auto zero) {
+    using T = decltype(zero);
+    return elementwise_kernel<T>(context.input(0).shape.elements(), arithmetic_loops<T>().relu);
   });
-  registry.add("relu_gradient", [](const BindContext& context) {
-    return with_floating(context.input(0).dtype, [&](auto zero) {
-      return bind_relu_gradient<decltype(zero)>(context.input(0).shape.elements());
-    });
+  add_floating(registry, "relu_gradient", [](const BindContext& context, auto zero) {
+    using T = decltype(zero);
+    const auto loop = arithmetic_loops<T>().leaky_relu_gradient;
+    return elementwise_kernel_of_two<T>(context.input(0).shape.elements(),
+                                        [loop](const T* gradient, const T* output, T* y, std::int64_t n) {
+                                          loop(gradient, output, T{0}, y, n);
+                                        });
   });
 }
 
