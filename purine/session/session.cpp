@@ -290,6 +290,10 @@ bool Session::Steps::Iterator::operator==(std::default_sentinel_t) const {
   return session_->implementation_->seen_ >= session_->implementation_->end_;
 }
 
+void Session::stop() {
+  implementation_->end_ = std::min(implementation_->end_, implementation_->next_);
+}
+
 void Session::drain() {
   implementation_->drain();
 }

@@ -116,6 +116,8 @@ class Session {
   Steps run(RunOptions options);
   /// Runs steps for their effects alone.
   void run_steps(std::int64_t steps);
+  /// Called within the loop: no further iteration begins, and the loop ends after those that have.
+  void stop();
 
   /// Waits until nothing runs; the variables are then those after the last step that the loop has begun.
   /// Leaving a loop early (break) does the same: iterations that are under way are finished first. Throws the
