@@ -13,7 +13,6 @@ struct Job {
   struct Model {
     std::string name = {};
     std::int64_t classes = 0;
-    bool auxiliary_heads = false;
     bool operator==(const Model& other) const = default;
   };
   struct Data {
@@ -33,6 +32,7 @@ struct Job {
     double flip = 0;
     std::vector<double> mean = {};
     std::vector<double> deviation = {};
+    std::vector<std::string> class_names = {};
     std::string on_bad_image = "error";
     bool operator==(const Data& other) const = default;
   };

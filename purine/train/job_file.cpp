@@ -46,6 +46,15 @@ std::optional<JobValue> convert(const JobKey& key, const toml::node& node) {
     if (const auto* text = node.as_string()) return text->get();
   } else if (std::holds_alternative<double>(type)) {
     if (const auto number = as_number(node)) return *number;
+  } else if (std::holds_alternative<std::vector<std::string>>(type)) {
+    const auto* list = node.as_array();
+    if (list == nullptr) return std::nullopt;
+    std::vector<std::string> texts;
+    for (const toml::node& element : *list) {
+      if (!element.is_string()) return std::nullopt;
+      texts.push_back(element.as_string()->get());
+    }
+    return texts;
   } else if (const auto number = as_number(node)) {
     return std::vector<double>{*number};
   } else if (const auto* list = node.as_array()) {
@@ -181,6 +190,16 @@ void read_file_keys(LoadedJob& loaded, std::string_view text) {
   mistake.throw_if_any();
 }
 
+toml::array texts_between_commas(std::string_view value) {
+  toml::array texts;
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t end = std::min(value.find(',', begin), value.size());
+    texts.push_back(std::string(value.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return texts;
+}
+
 void apply_setting(LoadedJob& loaded, const JobSetting& setting) {
   const std::string& assignment = setting.assignment;
   const std::size_t equals = assignment.find('=');
@@ -203,7 +222,13 @@ void apply_setting(LoadedJob& loaded, const JobSetting& setting) {
     set_key(loaded, *key, toml::value<std::string>(value), setting.origin);
     return;
   }
-  if (key->type() == "list of numbers" && !value.starts_with('[')) value = "[" + value + "]";
+  if (key->type().starts_with("list") && !value.starts_with('[')) {
+    if (key->type() == "list of texts") {
+      set_key(loaded, *key, texts_between_commas(value), setting.origin);
+      return;
+    }
+    value = "[" + value + "]";
+  }
   toml::table table;
   try {
     table = toml::parse("value = " + value);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "purine/models/models.h"
+
 namespace purine::train {
 namespace {
 
@@ -32,21 +34,20 @@ using enum OnResume;
 
 std::vector<JobKey> model_keys() {
   using Model = Job::Model;
+  std::vector<std::string> names;
+  for (const models::Model& model : models::all_models()) names.emplace_back(model.name);
   return {
       {.section = "model",
        .name = "name",
        .help = "The network.",
        .member = member(&Job::model, &Model::name),
+       .choices = std::move(names),
        .required = true},
       {.section = "model",
        .name = "classes",
        .help = "Outputs of the network; 0: as many as the data set has classes.",
        .member = member(&Job::model, &Model::classes),
        .range = between(0, 1 << 24)},
-      {.section = "model",
-       .name = "auxiliary_heads",
-       .help = "GoogLeNet's two further classifiers, which help its early layers while training.",
-       .member = member(&Job::model, &Model::auxiliary_heads)},
   };
 }
 
@@ -145,6 +146,11 @@ std::vector<JobKey> data_keys() {
        .member = member(&Job::data, &Data::deviation),
        .range = above(0),
        .lengths = {0, 1, 3}},
+      {.section = "data",
+       .name = "class_names",
+       .help =
+           "What the classes are called, in the order of their labels; empty: as the data set calls them.",
+       .member = member(&Job::data, &Data::class_names)},
       {.section = "data",
        .name = "on_bad_image",
        .help = "A broken image ends the run, or is left out, counted and reported.",

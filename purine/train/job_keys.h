@@ -15,7 +15,8 @@
 namespace purine::train {
 
 /// A key's value; which alternative a key has is its type.
-using JobValue = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
+using JobValue =
+    std::variant<bool, std::int64_t, double, std::string, std::vector<double>, std::vector<std::string>>;
 
 /// Bounds of a number, or of each number of a list.
 struct JobRange {
@@ -56,7 +57,8 @@ struct JobKey {
   /// `optimizer.learning_rate`.
   std::string path() const { return section + "." + name; }
   JobValue default_value() const { return member.get(Job()); }
-  /// `true or false`, `integer`, `number`, `text`, `list of numbers`.
+  /// `true or false`, `integer`, `number`, `text`, `list of numbers`, `list of
+  /// texts`.
   std::string_view type() const;
   /// What values it takes beyond its type: its range or choices; empty if any.
   std::string allowed() const;
@@ -76,7 +78,8 @@ std::vector<std::string> job_sections();
 /// The key of a section and name, or null.
 const JobKey* find_job_key(std::string_view section, std::string_view name);
 
-/// `true or false`, `integer`, `number`, `text`, `list of numbers`: which of them a value is.
+/// `true or false`, `integer`, `number`, `text`, `list of numbers`, `list of texts`: which of them a value
+/// is.
 std::string_view job_type_name(const JobValue& value);
 /// A value as a job file has it: `0.1`, `"sgd"`, `[0.5, 0.5]`.
 std::string job_value_text(const JobValue& value);

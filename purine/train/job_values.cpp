@@ -119,8 +119,8 @@ std::optional<JobKey::Complaint> JobKey::check(const JobValue& value) const {
 }
 
 std::string_view job_type_name(const JobValue& value) {
-  static constexpr std::string_view names[] = {"true or false", "integer", "number", "text",
-                                               "list of numbers"};
+  static constexpr std::string_view names[] = {"true or false", "integer",         "number",
+                                               "text",          "list of numbers", "list of texts"};
   return names[value.index()];
 }
 
@@ -130,7 +130,11 @@ std::string job_value_text(const JobValue& value) {
   if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
   if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
   std::vector<std::string> parts;
-  for (const double number : std::get<std::vector<double>>(value)) parts.push_back(number_text(number));
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    for (const std::string& text : *texts) parts.push_back(quoted(text));
+  } else {
+    for (const double number : std::get<std::vector<double>>(value)) parts.push_back(number_text(number));
+  }
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 

@@ -41,7 +41,7 @@ TEST(JobFileTest, ReadsEveryTypeOfKey) {
   const LoadedJob loaded = parse_job(R"(
 [model]
 name = "googlenet"
-auxiliary_heads = true
+classes = 12
 
 [data]
 folder = "a \"quoted\" folder"
@@ -49,6 +49,7 @@ batch = 32
 mean = [0.485, 0.456, 0.406]
 deviation = 0.5       # one for all channels
 flip = 1              # an integer where a number is meant
+class_names = ["a", "b,c"]
 
 [optimizer]
 learning_rate = 1e-3
@@ -56,12 +57,13 @@ learning_rate = 1e-3
                                      "job.toml");
   const Job& job = loaded.job;
   EXPECT_EQ(job.model.name, "googlenet");
-  EXPECT_TRUE(job.model.auxiliary_heads);
+  EXPECT_EQ(job.model.classes, 12);
   EXPECT_EQ(job.data.folder, "a \"quoted\" folder");
   EXPECT_EQ(job.data.batch, 32);
   EXPECT_EQ(job.data.mean, (std::vector<double>{0.485, 0.456, 0.406}));
   EXPECT_EQ(job.data.deviation, std::vector<double>{0.5});
   EXPECT_EQ(job.data.flip, 1.0);
+  EXPECT_EQ(job.data.class_names, (std::vector<std::string>{"a", "b,c"}));
   EXPECT_EQ(job.optimizer.learning_rate, 1e-3);
   EXPECT_EQ(job.optimizer.momentum, Job().optimizer.momentum) << "what is left out has its default";
   EXPECT_EQ(loaded.origins.at("data.batch"), "job.toml:8");
@@ -104,8 +106,10 @@ TEST(JobFileTest, WrongTypeNamesBoth) {
             "[job] job.toml:5: data.batch must be an integer, got 64.0");
   EXPECT_EQ(mistake("[model]\nname = 5\n"),
             "[job] job.toml:2: model.name must be text, got 5; hint: put it in quotes");
-  EXPECT_EQ(mistake("[model]\nname = \"lenet\"\nauxiliary_heads = 1\n"),
-            "[job] job.toml:3: model.auxiliary_heads must be true or false, got 1");
+  EXPECT_EQ(mistake(with("[checkpoint]\nkeep_best = 1\n")),
+            "[job] job.toml:7: checkpoint.keep_best must be true or false, got 1");
+  EXPECT_EQ(mistake(with("class_names = [\"a\", 1]\n")),
+            "[job] job.toml:6: data.class_names must be a list of texts, got a list");
   EXPECT_EQ(mistake(with("mean = [0.1, \"x\"]\n")),
             "[job] job.toml:6: data.mean must be a list of numbers, got a list");
   EXPECT_EQ(mistake(with("[optimizer]\nmomentum = {a = 1}\n")),
@@ -130,10 +134,15 @@ TEST(JobFileTest, OutOfRange) {
             "\"momentun\"; hint: did you mean \"momentum\"?");
 }
 
+TEST(JobFileTest, AModelThatDoesNotExist) {
+  const std::string text = mistake("[model]\nname = \"lenett\"\n");
+  EXPECT_TRUE(text.starts_with("[job] job.toml:2: model.name must be one of alexnet, ")) << text;
+  EXPECT_TRUE(text.ends_with("; got \"lenett\"; hint: did you mean \"lenet\"?")) << text;
+}
+
 TEST(JobFileTest, TheFirstMistakeOfTheFileIsReported) {
   EXPECT_EQ(mistake("[model]\nname = \"lenet\"\nzebra = 1\naardvark = 2\n[absent]\n"),
-            "[job] job.toml:3: unknown key 'zebra' in [model]; hint: its keys are name, classes, "
-            "auxiliary_heads");
+            "[job] job.toml:3: unknown key 'zebra' in [model]; hint: its keys are name, classes");
 }
 
 TEST(JobFileTest, NotToml) {
@@ -175,7 +184,9 @@ TEST(JobFileTest, SettingsCountAfterTheFile) {
   EXPECT_EQ(with_setting("data.folder=\"/quoted\\ttext\"").job.data.folder, "/quoted\ttext");
   EXPECT_EQ(with_setting("data.mean=0.1,0.2,0.3").job.data.mean, (std::vector<double>{0.1, 0.2, 0.3}));
   EXPECT_EQ(with_setting("data.mean=[]").job.data.mean, std::vector<double>{});
-  EXPECT_TRUE(with_setting("model.auxiliary_heads=true").job.model.auxiliary_heads);
+  EXPECT_EQ(with_setting("data.class_names=a b,c").job.data.class_names,
+            (std::vector<std::string>{"a b", "c"}));
+  EXPECT_TRUE(with_setting("checkpoint.keep_best=true").job.checkpoint.keep_best);
   EXPECT_EQ(with_setting("optimizer.learning_rate=1e-4").job.optimizer.learning_rate, 1e-4);
   const std::vector<JobSetting> both = {{"data.batch=8", "--set"}, {"data.batch=9", "--set"}};
   EXPECT_EQ(parse_job(complete, "job.toml", both).job.data.batch, 9);
@@ -219,6 +230,7 @@ TEST(JobFileTest, EveryKeySurvivesBeingWrittenAndRead) {
     if (auto* text = std::get_if<std::string>(&value)) {
       *text = key.choices.empty() ? "tab\there, \"quoted\" \\ and\nline \x01 ü" : key.choices.back();
     }
+    if (auto* texts = std::get_if<std::vector<std::string>>(&value)) *texts = {"a \"quoted\" one", ""};
     if (std::holds_alternative<std::vector<double>>(value)) value = std::vector<double>{0.1, 1.0 / 3};
     key.member.set(job, value);
     EXPECT_EQ(key.member.get(job), value) << key.path();

@@ -1,0 +1,116 @@
+#include "purine/train/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "purine/core/error.h"
+#include "purine/train/run_folder.h"
+
+namespace purine::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* task_key = "task";
+constexpr const char* sums_key = "epoch_sums";
+constexpr const char* data_key = "data_fingerprint";
+
+std::string hexadecimal(std::uint64_t bits) {
+  return fmt::format("{:016x}", bits);
+}
+
+// Parses an entry of the manifest that make_manifest wrote.
+template <typename Function>
+auto read_entry(const io::Manifest& manifest, const std::filesystem::path& path, const char* key,
+                Function&& function) {
+  const auto entry = manifest.extra.find(key);
+  if (entry == manifest.extra.end()) {
+    throw Error("checkpoint", fmt::format("has no entry '{}'", key), "it is not one of `purine train`")
+        .at(path.string());
+  }
+  try {
+    return function(Json::parse(entry->second));
+  } catch (const Json::exception& error) {
+    throw Error("checkpoint", fmt::format("its entry '{}' cannot be read: {}", key, error.what()))
+        .at(path.string());
+  }
+}
+
+}  // namespace
+
+io::Manifest make_manifest(const Job& job, const Task& task, const EpochSums& sums,
+                           std::uint64_t data_fingerprint, std::uint64_t graph_hash) {
+  io::Manifest manifest;
+  manifest.seed = static_cast<std::uint64_t>(job.train.seed);
+  manifest.graph_hash = graph_hash;
+  manifest.job = job_identity(job);
+  manifest.extra[task_key] = Json{
+      {"image", {task.image.channels, task.image.height, task.image.width}},
+      {"classes", task.classes},
+      {"class_names",
+       task.class_names}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  manifest.extra[sums_key] = Json{
+      {"loss", std::bit_cast<std::uint64_t>(sums.loss)},
+      {"correct", std::bit_cast<std::uint64_t>(sums.correct)},
+      {"samples", sums.samples}}.dump();
+  manifest.extra[data_key] = Json(hexadecimal(data_fingerprint)).dump();
+  return manifest;
+}
+
+Task task_of(const io::Manifest& manifest, const std::filesystem::path& path) {
+  return read_entry(manifest, path, task_key, [](const Json& json) {
+    Task task;
+    const Json& image = json.at("image");
+    task.image = {image.at(0).get<std::int64_t>(), image.at(1).get<std::int64_t>(),
+                  image.at(2).get<std::int64_t>()};
+    task.classes = json.at("classes").get<std::int64_t>();
+    task.class_names = json.at("class_names").get<std::vector<std::string>>();
+    return task;
+  });
+}
+
+EpochSums epoch_sums_of(const io::Manifest& manifest, const std::filesystem::path& path) {
+  return read_entry(manifest, path, sums_key, [](const Json& json) {
+    EpochSums sums;
+    sums.loss = std::bit_cast<double>(json.at("loss").get<std::uint64_t>());
+    sums.correct = std::bit_cast<double>(json.at("correct").get<std::uint64_t>());
+    sums.samples = json.at("samples").get<std::int64_t>();
+    return sums;
+  });
+}
+
+void check_resumable(const io::Manifest& manifest, const std::filesystem::path& path, const LoadedJob& job,
+                     std::uint64_t data_fingerprint, std::uint64_t graph_hash) {
+  // The stored job has only what decides the results; the rest is taken from the job at hand.
+  const std::vector<JobSetting> settings = {{"data.folder=" + job.job.data.folder, path.string()}};
+  check_resumable(parse_job(manifest.job, path.string(), settings).job, job);
+  const auto stored =
+      read_entry(manifest, path, data_key, [](const Json& json) { return json.get<std::string>(); });
+  if (stored != hexadecimal(data_fingerprint)) {
+    throw job.error("data.folder", "holds another training set than the run was started with",
+                    "name the folder of the same set, or start another run");
+  }
+  if (manifest.graph_hash != graph_hash) {
+    throw Error("checkpoint", "its graph is not the one that this job makes now",
+                fmt::format("it was written by purine {}; go on with that version, or start another run",
+                            manifest.purine_version))
+        .at(path.string());
+  }
+}
+
+std::filesystem::path find_checkpoint(const std::filesystem::path& run_folder,
+                                      const std::optional<std::filesystem::path>& file) {
+  if (file) return *file;
+  const auto latest = io::latest_checkpoint(RunPaths{run_folder}.checkpoints());
+  if (latest) return latest->path;
+  std::error_code error;
+  const bool exists = std::filesystem::is_directory(run_folder, error);
+  throw Error("run folder", exists ? "holds no checkpoint yet" : "does not exist",
+              "name a run's folder, or a checkpoint with --checkpoint")
+      .at(run_folder.string());
+}
+
+}  // namespace purine::train

@@ -1,0 +1,37 @@
+// Measures a network on a test set.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+
+#include "purine/data/dataset.h"
+#include "purine/session/session.h"
+#include "purine/train/network.h"
+#include "purine/train/reports.h"
+
+namespace purine::train {
+
+/// A job's network for inference on its test set, working on the variables that it is given: those of a
+/// training session, or a new set that a checkpoint is then loaded into.
+class Evaluator {
+ public:
+  Evaluator(Runtime& runtime, const Job& job, const Task& task, const data::DatasetPtr& test_set,
+            Location device = {}, std::shared_ptr<Variables> variables = {},
+            std::shared_ptr<data::SkippedImages> skipped = {});
+
+  Graph& graph() { return graph_; }
+  Session& session() { return *session_; }
+
+  /// Goes through the test set once, while nothing else runs on the variables. Each batch weighs by its
+  /// samples. `step` and `epoch` go into the report. Nothing if it was asked to stop.
+  std::optional<EvaluationReport> run(std::int64_t step, std::int64_t epoch, std::stop_token stop = {});
+
+ private:
+  Graph graph_;
+  EvaluationTensors tensors_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace purine::train

@@ -1,0 +1,81 @@
+// From a job to the graphs that train and evaluate it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "purine/data/dataset.h"
+#include "purine/data/source.h"
+#include "purine/graph/graph.h"
+#include "purine/train/job.h"
+
+namespace purine::train {
+
+/// What a network is for, apart from its weights: the images it takes and the classes it tells.
+struct Task {
+  data::ImageSize image;
+  std::int64_t classes = 0;              ///< outputs of the network
+  std::vector<std::string> class_names;  ///< of the classes that have one
+
+  /// The name of a class, or its number where it has none.
+  std::string class_name(std::int64_t label) const;
+  bool operator==(const Task& other) const;
+};
+
+/// Opens the job's data set.
+data::DatasetPtr open_dataset(const Job& job, data::Subset subset);
+/// What is done to the images of the training set.
+data::Augmentation training_augmentation(const Job& job);
+/// What is done to those of the test set.
+data::Augmentation evaluation_augmentation(const Job& job);
+/// What is done to an image of any size and mode so that a network can take it: as for the test set, and
+/// where that expects images of one size, the shorter side is resized and the middle taken.
+data::Augmentation prediction_augmentation(const Job& job, const Task& task);
+
+/// The task that the job's training set sets. Throws Error where the job names fewer classes or outputs than
+/// the set has classes.
+Task find_task(const Job& job, const data::Dataset& training_set);
+
+/// The steps of one epoch over this many images.
+std::int64_t steps_per_epoch(const Job& job, std::int64_t images);
+/// The steps of the whole run.
+std::int64_t total_steps(const Job& job, std::int64_t steps_per_epoch);
+
+/// What the host reads of a training graph: scalars.
+struct TrainingTensors {
+  Tensor loss;
+  Tensor accuracy;
+  Tensor learning_rate;
+};
+/// Builds network, loss, gradients and updates on a device, which the batch is brought to. `steps_per_epoch`
+/// turns the schedule's epochs into steps.
+TrainingTensors build_training(const data::Batch& batch, const Job& job, std::int64_t classes,
+                               std::int64_t steps_per_epoch, Location device = {});
+
+/// What the host reads of an evaluation graph: scalars; `top5` is there where there are more than 5 classes.
+struct EvaluationTensors {
+  Tensor loss;
+  Tensor accuracy;
+  Tensor top5;
+};
+/// Builds the network for inference on a batch: the same variables as in training.
+EvaluationTensors build_evaluation(const data::Batch& batch, const Job& job, std::int64_t classes,
+                                   Location device = {});
+
+/// Builds the network for inference on a batch of images; returns the classes' probabilities, [N, classes].
+Tensor build_prediction(Tensor image, const Job& job, std::int64_t classes, Location device = {});
+
+/// Sources of the training and of the test set in a graph. `skipped` is told of broken images, if the job
+/// lets them be skipped.
+data::Batch training_source(Graph& graph, const Job& job, data::DatasetPtr dataset,
+                            std::shared_ptr<data::SkippedImages> skipped = {});
+data::Batch evaluation_source(Graph& graph, const Job& job, data::DatasetPtr dataset,
+                              std::shared_ptr<data::SkippedImages> skipped = {});
+
+/// Elements of the variables that are learnt.
+std::int64_t parameter_count(Graph& graph);
+
+}  // namespace purine::train

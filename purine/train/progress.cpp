@@ -1,0 +1,205 @@
+#include "purine/train/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace purine::train {
+namespace {
+
+constexpr double redraw_seconds = 0.1;
+constexpr double bar_memory_seconds = 2;
+
+int terminal_columns(std::FILE* file) {
+  winsize size{};
+  if (::ioctl(::fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+// `count` of `total`, drawn in `width` columns.
+std::string bar_text(std::int64_t count, std::int64_t total, int width) {
+  const double share = total > 0 ? static_cast<double>(count) / static_cast<double>(total) : 1;
+  const int filled = std::clamp(static_cast<int>(std::lround(share * width)), 0, width);
+  std::string text = "[";
+  for (int i = 0; i < width; ++i) text += i < filled ? '=' : (i == filled ? '>' : ' ');
+  return text + ']';
+}
+
+std::string rate_text(double images_per_second) {
+  if (images_per_second >= 100) return count_text(std::llround(images_per_second)) + " images/s";
+  return fmt::format("{:.1f} images/s", images_per_second);
+}
+
+std::string wait_text(double share) {
+  return fmt::format("{:.0f}% waiting for data", 100 * std::clamp(share, 0.0, 1.0));
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  if (!(seconds < 1e9)) return "?";
+  if (seconds < 9.95) return fmt::format("{:.1f} s", std::max(seconds, 0.0));
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string count_text(std::int64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t i = text.size(); i > 3 + (count < 0 ? 1u : 0u);) text.insert(i -= 3, ",");
+  return text;
+}
+
+std::string bytes_text(std::size_t bytes) {
+  static constexpr const char* units[] = {"bytes", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 999.95 && unit + 1 < std::size(units)) {
+    value /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} {}", bytes, units[0]) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string percent_text(double share) {
+  return fmt::format("{:.2f}%", 100 * share);
+}
+
+Progress::~Progress() {
+  clear_bar();
+}
+
+void Progress::started(const RunReport& report) {
+  const Job& job = report.job;
+  steps_ = report.steps;
+  steps_per_epoch_ = std::max<std::int64_t>(report.steps_per_epoch, 1);
+  epochs_ = (steps_ + steps_per_epoch_ - 1) / steps_per_epoch_;
+  print_line(
+      fmt::format("{}: {} with {} parameters; {} training and {} test images of {} x {} x {}, {} classes",
+                  report.title, job.model.name, count_text(report.parameters),
+                  count_text(report.training_images), count_text(report.test_images), report.channels,
+                  report.height, report.width, count_text(report.classes)));
+  print_line(
+      fmt::format("{} steps, {} an epoch, of {} images; {}, learning rate {}; {} worker{}, {} of memory",
+                  count_text(steps_), count_text(steps_per_epoch_), job.data.batch, job.optimizer.name,
+                  job.optimizer.learning_rate, report.workers, report.workers == 1 ? "" : "s",
+                  bytes_text(report.peak_bytes)));
+  if (report.first_step > 0) print_line(fmt::format("going on after step {}", count_text(report.first_step)));
+}
+
+void Progress::step(const StepReport& report) {
+  if (!options_.terminal) return;
+  const double keep = std::exp(-report.seconds / bar_memory_seconds);
+  for (double* sum : {&seconds_, &wait_seconds_, &samples_, &loss_, &correct_, &faded_steps_}) *sum *= keep;
+  const auto samples = static_cast<double>(report.samples);
+  seconds_ += report.seconds;
+  wait_seconds_ += report.wait_seconds;
+  samples_ += samples;
+  loss_ += report.loss * samples;
+  correct_ += report.accuracy * samples;
+  faded_steps_ += 1;
+  const Clock::time_point now = Clock::now();
+  if (bar_is_shown_ && std::chrono::duration<double>(now - drawn_).count() < redraw_seconds) return;
+  drawn_ = now;
+  draw_bar(report);
+}
+
+void Progress::draw_bar(const StepReport& report) {
+  const double left = seconds_ / std::max(faded_steps_, 1e-9) * static_cast<double>(steps_ - report.step);
+  const std::int64_t in_epoch = report.step - report.epoch * steps_per_epoch_;
+  const std::string start = fmt::format("epoch {}/{} ", report.epoch + 1, epochs_);
+  const std::string end =
+      fmt::format(" step {}/{}  loss {:.4f}  accuracy {:.1f}%  {}  {} left  {}", report.step, steps_,
+                  loss_ / std::max(samples_, 1e-9), 100 * correct_ / std::max(samples_, 1e-9),
+                  rate_text(samples_ / std::max(seconds_, 1e-9)), duration_text(left),
+                  wait_text(wait_seconds_ / std::max(seconds_, 1e-9)));
+  const int columns = options_.columns > 0 ? options_.columns : terminal_columns(file_);
+  const int room = columns - 1 - static_cast<int>(start.size() + end.size()) - 2;
+  std::string line = start;
+  if (room >= 5) line += bar_text(in_epoch, std::min(steps_per_epoch_, steps_), std::min(room, 30));
+  line += end;
+  if (static_cast<int>(line.size()) > columns - 1)
+    line.resize(static_cast<std::size_t>(std::max(columns - 1, 0)));
+  fmt::print(file_, "\r{}\033[K", line);
+  std::fflush(file_);
+  bar_is_shown_ = true;
+}
+
+void Progress::progress(const ProgressReport& report) {
+  if (options_.terminal) return;
+  print_line(fmt::format("{}  step {}/{}  loss {:.4f}  accuracy {:.1f}%  {}  {} left  {}",
+                         epoch_text(report.epoch), report.step, steps_, report.loss, 100 * report.accuracy,
+                         rate_text(report.images_per_second), duration_text(report.seconds_left),
+                         wait_text(report.wait_share)));
+}
+
+void Progress::epoch(const EpochReport& report) {
+  print_line(fmt::format("{}: training loss {:.4f}, accuracy {}, {}", epoch_text(report.epoch), report.loss,
+                         percent_text(report.accuracy), duration_text(report.seconds)));
+}
+
+void Progress::evaluated(const EvaluationReport& report) {
+  std::string text = fmt::format("{}: test loss {:.4f}, accuracy {}", epoch_text(report.epoch), report.loss,
+                                 percent_text(report.accuracy));
+  if (report.top5) text += fmt::format(", within the first 5 {}", percent_text(*report.top5));
+  print_line(fmt::format("{}, {}", text, duration_text(report.seconds)));
+}
+
+void Progress::saved(const std::filesystem::path& checkpoint, std::int64_t step) {
+  print_line(fmt::format("step {}: saved {}", step, checkpoint.string()));
+}
+
+void Progress::note(std::string_view text) {
+  print_line(text);
+}
+
+void Progress::ended(const EndReport& report) {
+  clear_bar();
+  switch (report.end) {
+    case RunEnd::interrupted:
+      print_line(fmt::format("interrupted after step {}", report.step));
+      break;
+    case RunEnd::stopped:
+      print_line(fmt::format("stopped after step {}, as asked", report.step));
+      break;
+    case RunEnd::finished:
+      print_line(fmt::format("finished {} steps; {} of training", report.step,
+                             duration_text(report.training_seconds)));
+      break;
+  }
+  if (report.skipped_images > 0) {
+    print_line(fmt::format("{} broken image{} left out", report.skipped_images,
+                           report.skipped_images == 1 ? " was" : "s were"));
+  }
+  if (report.test) {
+    print_line(fmt::format("test accuracy  {} of {} images (loss {:.4f})",
+                           percent_text(report.test->accuracy), count_text(report.test->images),
+                           report.test->loss));
+  }
+  if (!report.checkpoint.empty()) print_line(fmt::format("checkpoint     {}", report.checkpoint.string()));
+  print_line(fmt::format("metrics        {}", report.paths.metrics().string()));
+  print_line(fmt::format("TensorBoard    {}", report.paths.events().string()));
+  if (report.trace) print_line(fmt::format("trace          {}", report.trace->string()));
+}
+
+void Progress::print_line(std::string_view text) {
+  clear_bar();
+  fmt::print(file_, "{}\n", text);
+  std::fflush(file_);
+}
+
+void Progress::clear_bar() {
+  if (!bar_is_shown_) return;
+  fmt::print(file_, "\r\033[K");
+  std::fflush(file_);
+  bar_is_shown_ = false;
+}
+
+std::string Progress::epoch_text(std::int64_t epoch) const {
+  return fmt::format("epoch {}/{}", epoch + 1, epochs_);
+}
+
+}  // namespace purine::train

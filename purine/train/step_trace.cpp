@@ -1,0 +1,85 @@
+#include "purine/train/step_trace.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "purine/trace/chrome_trace.h"
+
+namespace purine::train {
+namespace {
+
+// Events of the second program are marked by this bit until the file is written.
+constexpr std::uint32_t second_mark = 0x80000000U;
+
+// A track for each worker, and two for each device that has queues: one for kernels, one for copies.
+std::vector<std::string> track_names(const Runtime& runtime) {
+  std::vector<std::string> names;
+  for (int i = 0; i < runtime.workers(); ++i) names.push_back(fmt::format("worker {}", i));
+  for (const Location& device : runtime.devices()) {
+    if (device.kind == DeviceKind::cpu) continue;
+    names.push_back(fmt::format("{} kernels", device.text()));
+    names.push_back(fmt::format("{} copies", device.text()));
+  }
+  return names;
+}
+
+void add_labels(trace::Trace& trace, const Program& program) {
+  for (std::uint32_t op = 0; op < program.operator_count(); ++op) {
+    trace.operators.push_back(
+        {program.path(op), std::string(program.type(op)), program.location(op).text(), program.shapes(op)});
+  }
+}
+
+}  // namespace
+
+StepTrace::StepTrace(std::int64_t first, std::int64_t end, const Runtime& runtime)
+    : end_(end), recorder_(track_names(runtime), {.first_iteration = first, .end_iteration = end}) {
+  int track = runtime.workers();
+  for (const Location& device : runtime.devices()) {
+    if (device.kind == DeviceKind::cpu) continue;
+    device_tracks_[device] = track;
+    track += 2;
+  }
+}
+
+std::function<void(const RanEvent&)> StepTrace::hook() {
+  return [this](const RanEvent& event) {
+    if (recorder_.wants(event.iteration)) record(event);
+  };
+}
+
+void StepTrace::record(const RanEvent& event) {
+  const Program* first = nullptr;
+  std::uint32_t op = event.op;
+  if (!first_program_.compare_exchange_strong(first, event.program) && first != event.program) {
+    second_program_.store(event.program, std::memory_order_relaxed);
+    op |= second_mark;
+  }
+  recorder_.record(track_of(event), op, event.part, event.iteration, event.begin, event.end);
+}
+
+int StepTrace::track_of(const RanEvent& event) const {
+  if (event.worker >= 0) return event.worker;
+  const bool copies = event.program->type(event.op) == "copy";
+  return device_tracks_.at(event.program->location(event.op)) + (copies ? 1 : 0);
+}
+
+void StepTrace::write(const std::filesystem::path& path, std::int64_t megabytes) const {
+  trace::Trace trace = recorder_.trace();
+  std::uint32_t offset = 0;
+  if (const Program* first = first_program_.load()) {
+    add_labels(trace, *first);
+    offset = first->operator_count();
+  }
+  if (const Program* second = second_program_.load()) add_labels(trace, *second);
+  for (trace::OperatorEvent& event : trace.events) {
+    if ((event.op & second_mark) != 0) event.op = (event.op & ~second_mark) + offset;
+  }
+  trace.sort();
+  trace::write_chrome_trace(path, trace, {.max_bytes = static_cast<std::uint64_t>(megabytes) * 1'000'000});
+}
+
+}  // namespace purine::train

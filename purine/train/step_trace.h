@@ -1,0 +1,42 @@
+// The trace of a few steps of a session.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+
+#include "purine/session/session.h"
+#include "purine/trace/recorder.h"
+
+namespace purine::train {
+
+/// Records what the workers run in chosen iterations: give `hook()` to the session, and write the file when
+/// the iterations are over.
+class StepTrace {
+ public:
+  /// Iterations [first, end) on the devices of a runtime.
+  StepTrace(std::int64_t first, std::int64_t end, const Runtime& runtime);
+
+  std::function<void(const RanEvent&)> hook();
+  std::int64_t end() const { return end_; }
+  /// True if anything was recorded.
+  bool has_events() const { return first_program_.load() != nullptr; }
+  /// Writes Chrome's format, at most `megabytes` large; the session must not run meanwhile.
+  void write(const std::filesystem::path& path, std::int64_t megabytes) const;
+
+ private:
+  void record(const RanEvent& event);
+  int track_of(const RanEvent& event) const;
+
+  std::map<Location, int> device_tracks_;  // of devices that have queues in place of workers
+  std::int64_t end_;
+  trace::Recorder recorder_;
+  // The programs that events came from: a session has one for whole batches and one for an epoch's last.
+  // Their operators are numbered one behind the other.
+  std::atomic<const Program*> first_program_ = nullptr;
+  std::atomic<const Program*> second_program_ = nullptr;
+};
+
+}  // namespace purine::train

@@ -1,0 +1,51 @@
+// Trains a job: epochs, evaluations, checkpoints, metrics and a trace.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "purine/session/runtime.h"
+#include "purine/train/job_file.h"
+#include "purine/train/reports.h"
+
+namespace purine::train {
+
+struct TrainerOptions {
+  /// One of the runtime's devices, which the network is trained on.
+  Location device = {};
+  /// Go on with the run in the run folder, from its newest checkpoint; a folder without one starts anew.
+  bool resume = false;
+  /// If the run folder exists, the next free number goes behind its name.
+  bool numbered_folder = false;
+  /// Save a checkpoint and stop after this many steps of the whole run, as if interrupted; 0: never.
+  std::int64_t stop_after = 0;
+  /// When a stop is requested, the steps under way are finished and saved.
+  std::stop_token stop = {};
+};
+
+/// Trains a job in a run folder (RunPaths says what it then holds). Training and evaluation graphs, on the
+/// same variables, are built and checked before the folder is made.
+///
+/// A run is exact: the same job gives the same checkpoints, to the byte, with any number of workers, and
+/// whether it was interrupted and resumed or not.
+class Trainer {
+ public:
+  Trainer(Runtime& runtime, LoadedJob job, TrainerOptions options);
+  ~Trainer();
+
+  /// Is told what happens; must outlive the run. The run folder's metrics are written beside all listeners.
+  void add(Listener& listener);
+
+  /// Runs until the end, or until it is stopped. Errors of operators, of data and of the disk end the run:
+  /// the checkpoints saved before stay whole.
+  EndReport run();
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace purine::train
