@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "purine/cli/commands.h"
+#include "purine/cli/json_object.h"
+#include "purine/core/error.h"
+#include "purine/models/models.h"
+#include "purine/session/session.h"
+#include "purine/train/network.h"
+#include "purine/train/progress.h"
+#include "purine/train/step_trace.h"
+
+namespace purine::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// Seconds of each timed step: from one to the next, as they come out while later ones are under way.
+std::vector<double> run(Session& session, const BenchRequest& request) {
+  std::vector<double> seconds;
+  Clock::time_point last = Clock::now();
+  for (const Step& step : session.run({.steps = request.warm_up + request.steps})) {
+    const Clock::time_point now = Clock::now();
+    if (step.index >= request.warm_up) seconds.push_back(std::chrono::duration<double>(now - last).count());
+    last = now;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+int bench(const BenchRequest& request) {
+  const models::Model& model = [&]() -> const models::Model& {
+    try {
+      return models::find_model(request.model);
+    } catch (const Error& error) {
+      throw Error("command", error.message(), error.hint()).at("purine bench");
+    }
+  }();
+  const data::ImageSize image = request.image.empty()
+                                    ? data::ImageSize{model.image[0], model.image[1], model.image[2]}
+                                    : data::ImageSize{request.image[0], request.image[1], request.image[2]};
+  const std::int64_t classes = request.classes > 0 ? request.classes : model.classes;
+
+  const Location device = find_device(request.run);
+  const std::unique_ptr<Runtime> runtime = make_runtime(request.run);
+  Graph graph;
+  const data::Batch batch = data::synthetic(graph, {.batch = request.batch,
+                                                    .image = image,
+                                                    .classes = classes,
+                                                    .seed = static_cast<std::uint64_t>(request.seed)});
+  train::Job job;
+  job.model.name = request.model;
+  job.optimizer.learning_rate = 0.001;
+  if (request.inference) {
+    train::build_prediction(batch.image, job, classes, device);
+  } else {
+    train::build_training(batch, job, classes, 1, device);
+  }
+  std::optional<train::StepTrace> trace;
+  SessionOptions options;
+  options.seed = static_cast<std::uint64_t>(request.seed);
+  if (request.trace) {
+    trace.emplace(request.warm_up, request.warm_up + request.steps, *runtime);
+    options.trace = trace->hook();
+  }
+  Session session(*runtime, graph, options);
+  const std::vector<double> seconds = run(session, request);
+  if (trace) trace->write(*request.trace, 1000);
+
+  const auto images = static_cast<double>(request.batch);
+  const double median_rate = images / median(seconds);
+  const double best_rate = images / *std::min_element(seconds.begin(), seconds.end());
+  if (request.json) {
+    const std::int64_t extents[] = {image.channels, image.height, image.width};
+    const std::string devices[] = {device.text()};
+    print_line(JsonObject()
+                   .add("model", request.model)
+                   .add("batch", request.batch)
+                   .add("steps", request.steps)
+                   .add("image", std::span<const std::int64_t>(extents))
+                   .add("classes", classes)
+                   .add("parameters", train::parameter_count(graph))
+                   .add("inference", request.inference)
+                   .add("devices", std::span<const std::string>(devices))
+                   .add("workers", runtime->workers())
+                   .add("images_per_s_median", median_rate)
+                   .add("images_per_s_best", best_rate)
+                   .add("peak_bytes", session.peak_bytes()));
+    return success;
+  }
+  fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} worker{}, {} of memory\n", request.model,
+             train::count_text(train::parameter_count(graph)), request.batch, image.channels, image.height,
+             image.width, runtime->workers(), runtime->workers() == 1 ? "" : "s",
+             train::bytes_text(session.peak_bytes()));
+  fmt::print("{:.2f} images/s median, {:.2f} best, over {} steps\n", median_rate, best_rate, request.steps);
+  return success;
+}
+
+}  // namespace purine::cli

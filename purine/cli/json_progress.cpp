@@ -1,0 +1,84 @@
+#include "purine/cli/json_progress.h"
+
+#include "purine/cli/json_object.h"
+
+namespace purine::cli {
+
+void JsonProgress::started(const train::RunReport& report) {
+  print_line(JsonObject()
+                 .add("event", "start")
+                 .add("run_folder", report.paths.folder.string())
+                 .add("model", report.job.model.name)
+                 .add("parameters", report.parameters)
+                 .add("training_images", report.training_images)
+                 .add("test_images", report.test_images)
+                 .add("classes", report.classes)
+                 .add("first_step", report.first_step)
+                 .add("steps", report.steps)
+                 .add("steps_per_epoch", report.steps_per_epoch)
+                 .add("workers", report.workers)
+                 .add("peak_bytes", report.peak_bytes));
+}
+
+void JsonProgress::progress(const train::ProgressReport& report) {
+  print_line(JsonObject()
+                 .add("event", "progress")
+                 .add("step", report.step)
+                 .add("epoch", report.epoch + 1)
+                 .add("loss", report.loss)
+                 .add("accuracy", report.accuracy)
+                 .add("learning_rate", report.learning_rate)
+                 .add("images_per_s", report.images_per_second)
+                 .add("data_wait", report.wait_share)
+                 .add("seconds_left", report.seconds_left));
+}
+
+void JsonProgress::epoch(const train::EpochReport& report) {
+  print_line(JsonObject()
+                 .add("event", "epoch")
+                 .add("step", report.step)
+                 .add("epoch", report.epoch + 1)
+                 .add("loss", report.loss)
+                 .add("accuracy", report.accuracy)
+                 .add("seconds", report.seconds));
+}
+
+void JsonProgress::evaluated(const train::EvaluationReport& report) {
+  JsonObject object;
+  object.add("event", "test")
+      .add("step", report.step)
+      .add("epoch", report.epoch + 1)
+      .add("images", report.images)
+      .add("loss", report.loss)
+      .add("accuracy", report.accuracy);
+  if (report.top5) object.add("top5", *report.top5);
+  print_line(object.add("seconds", report.seconds));
+}
+
+void JsonProgress::saved(const std::filesystem::path& checkpoint, std::int64_t step) {
+  print_line(
+      JsonObject().add("event", "checkpoint").add("step", step).add("checkpoint", checkpoint.string()));
+}
+
+void JsonProgress::note(std::string_view text) {
+  print_line(JsonObject().add("event", "note").add("text", text));
+}
+
+void JsonProgress::ended(const train::EndReport& report) {
+  JsonObject object;
+  object.add("event", "end")
+      .add("end", report.end == train::RunEnd::finished      ? "finished"
+                  : report.end == train::RunEnd::interrupted ? "interrupted"
+                                                             : "stopped")
+      .add("step", report.step)
+      .add("epochs", report.epochs)
+      .add("run_folder", report.paths.folder.string());
+  if (report.test) object.add("test_accuracy", report.test->accuracy).add("test_loss", report.test->loss);
+  if (!report.checkpoint.empty()) object.add("checkpoint", report.checkpoint.string());
+  object.add("metrics", report.paths.metrics().string()).add("events", report.paths.events().string());
+  if (report.trace) object.add("trace", report.trace->string());
+  print_line(
+      object.add("skipped_images", report.skipped_images).add("training_seconds", report.training_seconds));
+}
+
+}  // namespace purine::cli

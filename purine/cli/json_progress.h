@@ -1,0 +1,21 @@
+// What a program sees while a run goes on.
+#pragma once
+
+#include "purine/train/reports.h"
+
+namespace purine::cli {
+
+/// Prints a JSON object a line on standard output for everything that a run reports: `event` says what it is
+/// (start, progress, epoch, test, checkpoint, note, end).
+class JsonProgress final : public train::Listener {
+ public:
+  void started(const train::RunReport& report) override;
+  void progress(const train::ProgressReport& report) override;
+  void epoch(const train::EpochReport& report) override;
+  void evaluated(const train::EvaluationReport& report) override;
+  void saved(const std::filesystem::path& checkpoint, std::int64_t step) override;
+  void note(std::string_view text) override;
+  void ended(const train::EndReport& report) override;
+};
+
+}  // namespace purine::cli

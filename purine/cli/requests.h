@@ -1,0 +1,98 @@
+// What a command line asks for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "purine/train/job_file.h"
+
+namespace purine::cli {
+
+/// What the commands that run operators have in common.
+struct RunRequest {
+  std::string devices;  ///< a list as parse_devices reads it; empty: cpu:0
+  int workers = 0;      ///< 0: as the job says, or one for each core
+};
+
+struct TrainRequest {
+  std::optional<std::string> job;
+  std::vector<train::JobSetting> settings;
+  RunRequest run;
+  std::optional<std::string> run_folder;
+  bool new_run = false;
+  bool resume = false;
+  std::int64_t stop_after = 0;
+  bool json = false;
+};
+
+struct EvaluateRequest {
+  std::string target;  ///< a job file or a run folder
+  std::vector<train::JobSetting> settings;
+  RunRequest run;
+  std::optional<std::string> run_folder;
+  std::optional<std::string> checkpoint;
+  bool json = false;
+};
+
+struct PredictRequest {
+  std::string run_folder;
+  std::optional<std::string> checkpoint;
+  std::vector<std::string> images;
+  RunRequest run;
+  int top = 5;
+  bool json = false;
+};
+
+enum class GraphFormat : std::uint8_t { text, dot, json, svg };
+
+struct GraphRequest {
+  std::string target;  ///< a job file or a model
+  std::vector<train::JobSetting> settings;
+  GraphFormat format = GraphFormat::text;
+  std::int64_t batch = 0;  ///< 0: the job's, or 1
+  bool inference = false;
+  std::optional<std::string> output;
+};
+
+struct DevicesRequest {
+  bool json = false;
+};
+
+struct BenchRequest {
+  std::string model;
+  std::int64_t batch = 32;
+  std::int64_t steps = 10;
+  std::int64_t warm_up = 2;
+  std::vector<std::int64_t> image;  ///< channels, height, width; empty: what the model is made for
+  std::int64_t classes = 0;         ///< 0: what the model is made for
+  bool inference = false;
+  std::int64_t seed = 1;
+  std::optional<std::string> trace;
+  RunRequest run;
+  bool json = false;
+};
+
+struct DataCheckRequest {
+  std::string folder;
+  bool json = false;
+};
+
+/// A text that was asked for: help, or the version.
+struct TextRequest {
+  std::string text;
+};
+
+using Request = std::variant<TrainRequest, EvaluateRequest, PredictRequest, GraphRequest, DevicesRequest,
+                             BenchRequest, DataCheckRequest, TextRequest>;
+
+/// Reads a command line. Throws Error("command", …) where it makes no sense.
+Request parse_command_line(int argc, const char* const* argv);
+
+/// The help texts of all commands, by their names (`purine`, `purine train`, `purine data check`).
+std::vector<std::pair<std::string, std::string>> help_texts();
+
+}  // namespace purine::cli

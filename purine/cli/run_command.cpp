@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <variant>
+
+#include "purine/cli/commands.h"
+#include "purine/core/error.h"
+
+namespace purine::cli {
+namespace {
+
+int call(const TrainRequest& request) {
+  return train(request);
+}
+int call(const EvaluateRequest& request) {
+  return evaluate(request);
+}
+int call(const PredictRequest& request) {
+  return predict(request);
+}
+int call(const GraphRequest& request) {
+  return graph(request);
+}
+int call(const DevicesRequest& request) {
+  return devices(request);
+}
+int call(const BenchRequest& request) {
+  return bench(request);
+}
+int call(const DataCheckRequest& request) {
+  return data_check(request);
+}
+int call(const TextRequest& request) {
+  return text(request);
+}
+
+// One line, whatever is in the text.
+void print_error(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::fflush(stdout);
+  fmt::print(stderr, "{}\n", text);
+}
+
+bool is_about_usage(const Error& error) {
+  return error.component() == "command" || error.component() == "job" || error.component() == "run folder";
+}
+
+// What is wrong with the devices that were asked for is wrong with the command line.
+template <typename Function>
+auto naming_devices(const RunRequest& request, Function&& function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    if (request.devices.empty()) throw;
+    throw Error("command", error.message(), error.hint()).at("--devices " + request.devices);
+  }
+}
+
+}  // namespace
+
+int run_command(int argc, const char* const* argv) {
+  try {
+    const Request request = parse_command_line(argc, argv);
+    const int status = std::visit([](const auto& any) { return call(any); }, request);
+    // Output that could not be written (a full disk, a closed pipe) is a failure too.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw Error("output", "standard output cannot be written");
+    }
+    return status;
+  } catch (const Error& error) {
+    print_error(error.what());
+    return is_about_usage(error) ? usage : failure;
+  } catch (const std::bad_alloc&) {
+    print_error("[memory] there is not enough memory; hint: take a smaller batch, or a smaller model");
+  } catch (const std::logic_error& error) {
+    print_error(fmt::format("[bug] {}; hint: this is a mistake in purine, not in your input", error.what()));
+  } catch (const std::exception& error) {
+    print_error(fmt::format("[system] {}", error.what()));
+  }
+  return failure;
+}
+
+int text(const TextRequest& request) {
+  fmt::print("{}", request.text);
+  return success;
+}
+
+Location find_device(const RunRequest& request) {
+  if (request.devices.empty()) return {};
+  return naming_devices(request, [&] {
+    const std::vector<Location> devices = parse_devices(request.devices);
+    if (devices.size() == 1) return devices.front();
+    throw Error("command", fmt::format("runs on one device, got {}", devices.size()), "name one");
+  });
+}
+
+std::unique_ptr<Runtime> make_runtime(const RunRequest& request, std::int64_t workers) {
+  RuntimeOptions options;
+  options.workers = request.workers > 0 ? request.workers : static_cast<int>(workers);
+  options.devices = {find_device(request)};
+  return naming_devices(request, [&] { return std::make_unique<Runtime>(options); });
+}
+
+}  // namespace purine::cli
