@@ -1,0 +1,82 @@
+"""Command lines and job files that are wrong: one line on standard error, status 2, and nothing has run."""
+import unittest
+
+from command import CommandTest, write_idx
+
+
+class UsageTest(CommandTest):
+    def test_a_command_that_does_not_exist(self):
+        self.assertEqual(self.error_of("trian", status=2),
+                         "[command] purine: unknown command 'trian'; hint: did you mean 'train'?")
+        self.assertEqual(self.error_of("data", "chek", status=2),
+                         "[command] purine data: unknown command 'chek'; hint: did you mean 'check'?")
+        self.assertEqual(self.error_of(status=2), "[command] purine: a command is missing; hint: see purine --help")
+
+    def test_options_that_do_not_exist(self):
+        self.assertEqual(self.error_of("train", "job.toml", "--sett", "a=b", status=2),
+                         "[command] purine train: unknown option '--sett'; hint: did you mean '--set'?")
+        self.assertEqual(self.error_of("devices", "here", status=2),
+                         "[command] purine devices: too many arguments, from 'here'; hint: see purine devices --help")
+
+    def test_values_of_options(self):
+        self.assertIn("--workers", self.error_of("train", "job.toml", "--workers", "0", status=2))
+        self.assertIn("--batch", self.error_of("bench", "lenet", "--batch", "many", status=2))
+        self.assertIn("--format", self.error_of("graph", "lenet", "--format", "pdf", status=2))
+        self.assertIn("--new-run", self.error_of("train", "job.toml", "--resume", "--new-run", status=2))
+
+    def test_a_job_is_needed(self):
+        self.assertEqual(self.error_of("train", status=2),
+                         "[command] purine train: there is no job file; hint: name one; only --resume with --run-folder "
+                         "goes without")
+        self.assertEqual(self.error_of("train", "none.toml", status=2),
+                         "[job] none.toml: cannot open: No such file or directory")
+
+    def test_a_key_that_does_not_exist_is_told_before_anything_runs(self):
+        self.write_job(optimizer={"learning_rat": 0.1})
+        line = 1 + (self.folder / "job.toml").read_text(encoding="utf-8").split("\n").index("learning_rat = 0.1")
+        self.assertEqual(self.error_of("train", "job.toml", status=2),
+                         f"[job] job.toml:{line}: unknown key 'learning_rat' in [optimizer]; hint: did you mean "
+                         "'learning_rate'?")
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_settings_are_checked_alike(self):
+        self.write_job()
+        self.assertEqual(self.error_of("train", "job.toml", "--set", "data.batch=none", status=2),
+                         "[job] --set data.batch=none: data.batch must be an integer, got none")
+        self.assertEqual(self.error_of("train", "job.toml", "--seed", "-1", status=2),
+                         "[job] --seed -1: train.seed must be at least 0, got -1")
+
+    def test_a_data_set_that_is_not_there_leaves_no_run_folder(self):
+        self.write_job(data={"folder": "nowhere"})
+        self.assertIn("nowhere", self.error_of("train", "job.toml", status=1))
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_devices_that_are_not_there(self):
+        self.write_job()
+        write_idx(self.folder / "set")
+        self.assertIn("[command] --devices cuda:0: ", self.error_of("train", "job.toml", "--devices", "cuda:0", status=2))
+        self.assertEqual(self.error_of("train", "job.toml", "--devices", "cpu:0,cpu:1", status=2),
+                         "[command] --devices cpu:0,cpu:1: runs on one device, got 2; hint: name one")
+        self.assertIn("[command] --devices gpu: ", self.error_of("bench", "lenet", "--devices", "gpu", status=2))
+
+    def test_a_model_that_does_not_exist(self):
+        self.assertEqual(self.error_of("graph", "lenett", status=2),
+                         "[command] lenett: is neither a job file nor a model; hint: did you mean 'lenet'?")
+        self.assertIn("[command] purine bench: there is no model 'lenett'; hint: ",
+                      self.error_of("bench", "lenett", status=2))
+
+    def test_a_run_that_is_not_there(self):
+        self.assertEqual(self.error_of("predict", "--run", "runs/none", "a.png", status=2),
+                         "[run folder] runs/none: does not exist; hint: train a network first")
+        self.write_job()
+        write_idx(self.folder / "set")
+        self.assertEqual(self.error_of("train", "job.toml", "--resume", status=2),
+                         "[run folder] runs/job: does not exist, so there is no run to go on with; hint: start one "
+                         "without --resume")
+        self.assertEqual(self.error_of("eval", "job.toml", status=2),
+                         "[run folder] runs/job: does not exist; hint: name a run's folder, or a checkpoint with "
+                         "--checkpoint")
+
+
+if __name__ == "__main__":
+    unittest.main()
