@@ -1,31 +1,32 @@
-// A program of another project that uses the installed library: it builds a graph and runs its operator.
+// A program of another project that uses the installed library: it fits y = w x to (1, 2) and (2, 4).
 #include <fmt/core.h>
-#include <purine/backend/cpu/kernels.h>
 #include <purine/purine.h>
 
-#include <array>
-#include <cstddef>
-#include <memory>
+#include <cstring>
+#include <span>
+#include <vector>
+
+using namespace purine;
 
 int main() {
-  purine::Graph graph;
-  const purine::Tensor x = graph.input("x", {{2}, purine::DType::f32});
-  const purine::Tensor y = purine::ops::relu(x);
+  Graph graph;
+  const Tensor x = graph.input("x", {{2, 1}, DType::f32});
+  const Tensor y = graph.input("y", {{2, 1}, DType::f32});
+  const TensorInfo info{{1, 1}, DType::f32};
+  const Variable weight = graph.variable("weight", info, ops::make_constant(info, 0));
+  const Tensor loss = ops::mean_squared_error(ops::linear(x, weight, {}), y);
+  optim::sgd(loss, {.learning_rate = 0.1});
 
-  purine::KernelRegistry kernels;
-  purine::cpu::register_cpu_kernels(kernels);
-  const std::array infos{x.info(), y.info()};
-  const std::array layouts{purine::Layout::plain};
-  const auto kernel = kernels.bind({.contract = y.producer().contract(),
-                                    .inputs = {&infos[0], 1},
-                                    .outputs = {&infos[1], 1},
-                                    .input_layouts = layouts,
-                                    .output_layouts = layouts,
-                                    .path = y.path()});
-  alignas(64) std::array<float, 2> values{-1, 2};
-  alignas(64) std::array<float, 2> results{};
-  std::byte* input = reinterpret_cast<std::byte*>(values.data());
-  std::byte* output = reinterpret_cast<std::byte*>(results.data());
-  kernel->run({.inputs = {&input, 1}, .outputs = {&output, 1}});
-  fmt::print("relu([{}, {}]) = [{}, {}]\n", values[0], values[1], results[0], results[1]);
+  Runtime runtime;
+  Session session(runtime, graph);
+  const auto constant = [](std::vector<float> values) {
+    return [values](std::int64_t, std::span<std::byte> bytes) {
+      std::memcpy(bytes.data(), values.data(), bytes.size());
+    };
+  };
+  session.feed(x, constant({1, 2}));
+  session.feed(y, constant({2, 4}));
+  for (const Step& step : session.run({.steps = 3})) {
+    fmt::print("step {}: loss {:.3f}\n", step.index, step.value(loss));
+  }
 }
