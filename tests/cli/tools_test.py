@@ -1,0 +1,146 @@
+"""The commands beside training: what they print, as text and as JSON."""
+import json
+import random
+import subprocess
+import unittest
+import xml.etree.ElementTree
+
+from command import CLASSES, COMMAND, SIDE, CommandTest, picture, png, write_folder, write_idx
+
+
+class ToolsTest(CommandTest):
+    def test_version_and_help(self):
+        self.assertRegex(self.purine("--version").output, r"^purine \d+\.\d+\.\d+\n$")
+        self.assertIn("Commands:\n  train ", self.purine("--help").output)
+        for command in (["train"], ["eval"], ["predict"], ["graph"], ["devices"], ["bench"], ["data", "check"]):
+            text = self.purine(*command, "--help").output
+            self.assertIn("Usage: purine " + " ".join(command), text)
+            self.assertIn("Examples:\n  purine " + " ".join(command), text)
+
+    def test_predicts_images_of_any_size_and_mode(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"epochs": 3})
+        self.purine("train", "job.toml")
+        noise = random.Random(9)
+        for label, name in enumerate(CLASSES):
+            rows = picture(label, noise)
+            (self.folder / f"{name}.png").write_bytes(png(SIDE, SIDE, rows))
+            # The same three times as large and in colours, with a border left and right.
+            large = b"".join(bytes([0] * 9 * 3) + b"".join(bytes([rows[y // 3 * SIDE + x // 3]] * 3) for x in range(3 * SIDE))
+                             + bytes([0] * 9 * 3) for y in range(3 * SIDE))
+            (self.folder / f"large-{name}.png").write_bytes(png(3 * SIDE + 18, 3 * SIDE, large, channels=3))
+        images = [f"{size}{name}.png" for size in ("", "large-") for name in CLASSES]
+        answers = self.purine("predict", "--run", "runs/job", "--json", *images).json_lines()
+        self.assertEqual([answer["image"] for answer in answers], images)
+        for answer, name in zip(answers, 2 * CLASSES):
+            self.assertEqual(answer["classes"][0]["name"], name, answer)
+            self.assertEqual(answer["classes"][0]["label"], CLASSES.index(name))
+            probabilities = [entry["probability"] for entry in answer["classes"]]
+            self.assertEqual(len(probabilities), 4, "all classes, since there are fewer than 5")
+            self.assertEqual(probabilities, sorted(probabilities, reverse=True))
+            self.assertAlmostEqual(sum(probabilities), 1, places=5)
+        text = self.purine("predict", "--run", "runs/job", "--top", "1", images[0]).output
+        self.assertRegex(text, rf"^{images[0]}\n  +\d+\.\d\d%  {CLASSES[0]}\n$")
+
+        (self.folder / "no.png").write_text("no image", encoding="utf-8")
+        error = self.error_of_last("predict", "--run", "runs/job", images[0], "no.png")
+        self.assertTrue(error.startswith("[image] no.png"), error)
+
+    def error_of_last(self, *arguments):
+        return self.purine(*arguments, status=1).error.rstrip("\n")
+
+    def test_predicts_without_the_data_set(self):
+        write_folder(self.folder / "set")
+        self.write_job(data={"format": "folder", "crop": "center", "crop_size": 16, "resize": 18, "channels": 3},
+                       model={"name": "small_convnet"}, train={"steps": 2})
+        self.purine("train", "job.toml")
+        image = self.folder / "one.png"
+        image.write_bytes((self.folder / "set" / "val" / CLASSES[0] / "0.png").read_bytes())
+        (self.folder / "set").rename(self.folder / "gone")
+        (answer,) = self.purine("predict", "--run", "runs/job", "one.png", "--json").json_lines()
+        self.assertEqual({entry["name"] for entry in answer["classes"]}, set(CLASSES))
+
+    def test_class_names_of_the_job(self):
+        write_idx(self.folder / "set")
+        self.write_job(data={"class_names": ["a", "b", "c", "d"]}, train={"steps": 1})
+        self.purine("train", "job.toml")
+        (self.folder / "one.png").write_bytes(png(SIDE, SIDE, bytes(SIDE * SIDE)))
+        (answer,) = self.purine("predict", "--run", "runs/job", "one.png", "--json").json_lines()
+        self.assertEqual({entry["name"] for entry in answer["classes"]}, set("abcd"))
+
+    def test_graph_of_a_model(self):
+        text = self.purine("graph", "lenet", "--inference").output
+        self.assertIn("\nlenet/conv1/conv2d = conv2d(", text)
+        self.assertNotIn("gradient", text)
+        self.assertIn("conv2d_weight_gradient", self.purine("graph", "lenet", "--batch", "3").output)
+        self.assertTrue(self.purine("graph", "lenet", "--format", "dot").output.startswith("digraph"))
+        graph = self.purine("graph", "lenet", "--format", "json", "--batch", "7").json()
+        self.assertIn("lenet/conv1/weight", [entry["path"] for entry in graph["variables"]])
+
+    def test_graph_of_a_job(self):
+        write_idx(self.folder / "set")
+        self.write_job()
+        self.assertIn("training_data", self.purine("graph", "job.toml").output)
+        self.purine("graph", "job.toml", "--set", "model.name=lenet", "--inference", "--output", "graph.txt")
+        self.assertIn("f32[8, 1, 20, 20]", (self.folder / "graph.txt").read_text(encoding="utf-8"))
+
+    def test_drawing_needs_graphviz(self):
+        error = self.purine("graph", "lenet", "--format", "svg", status=1, env={"PATH": str(self.folder)}).error
+        self.assertEqual(error, "[graph] graphviz's command `dot` cannot be run: No such file or directory; hint: install "
+                                "graphviz, or take --format dot\n")
+        # What stands in for graphviz proves that the graph reaches it and that its answer comes back.
+        stand_in = self.folder / "dot"
+        stand_in.write_text("#!/bin/sh\n[ \"$1\" = -Tsvg ] && read -r first && echo \"<svg>$first</svg>\"\n",
+                            encoding="utf-8")
+        stand_in.chmod(0o755)
+        self.purine("graph", "lenet", "--inference", "--format", "svg", "--output", "lenet.svg",
+                    env={"PATH": f"{self.folder}:/usr/bin:/bin"})
+        root = xml.etree.ElementTree.parse(self.folder / "lenet.svg").getroot()
+        self.assertEqual(root.tag, "svg")
+        self.assertTrue(root.text.startswith("digraph"))
+
+    def test_devices(self):
+        (device,) = self.purine("devices", "--json").json()["devices"]
+        self.assertEqual(device["device"], "0/cpu:0")
+        self.assertGreaterEqual(device["cores"], 1)
+        self.assertGreater(device["available_bytes"], 0)
+        self.assertTrue(self.purine("devices").output.startswith("0/cpu:0  "))
+
+    def test_bench_is_one_json_line(self):
+        result = self.purine("bench", "lenet", "--batch", "4", "--steps", "3", "--workers", "2", "--trace", "trace.json", "--json")
+        self.assertEqual(result.output.count("\n"), 1)
+        report = result.json()
+        self.assertEqual((report["model"], report["batch"], report["steps"]), ("lenet", 4, 3))
+        self.assertEqual((report["image"], report["classes"], report["parameters"]), ([1, 28, 28], 10, 431080))
+        self.assertEqual((report["devices"], report["workers"], report["inference"]), (["0/cpu:0"], 2, False))
+        self.assertGreaterEqual(report["images_per_s_best"], report["images_per_s_median"])
+        self.assertGreater(report["images_per_s_median"], 0)
+        self.assertGreater(report["peak_bytes"], 3 * 4 * 431080, "weights, gradients and velocities")
+        events = json.loads((self.folder / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+        self.assertEqual({event["args"]["iteration"] for event in events if event["ph"] == "X"}, {2, 3, 4})
+        text = self.purine("bench", "lenet", "--batch", "2", "--steps", "1", "--inference", "--image", "1,32,32").output
+        self.assertRegex(text, r"\n[\d.]+ images/s median, [\d.]+ best, over 1 steps\n$")
+
+    def test_data_check(self):
+        write_idx(self.folder / "set")
+        write_folder(self.folder / "photographs")
+        report = self.purine("data", "check", "set", "--json").json()
+        self.assertEqual((report["format"], report["ok"]), ("idx", True))
+        self.assertEqual([part["images"] for part in report["parts"]], [60, 20])
+        broken = self.folder / "photographs" / "val" / CLASSES[2] / "1.png"
+        broken.write_bytes(broken.read_bytes()[:50])
+        report = self.purine("data", "check", "photographs", "--json", status=1).json()
+        self.assertEqual((report["format"], report["ok"]), ("folder", False))
+        (finding,) = [finding for part in report["parts"] for finding in part["broken"]]
+        self.assertTrue(finding["path"].endswith(f"{CLASSES[2]}/1.png"), finding)
+        self.assertIn(f"{CLASSES[2]}/1.png", self.purine("data", "check", "photographs", status=1).output)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            process = subprocess.run([COMMAND, "devices"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                     check=False)
+        self.assertEqual((process.returncode, process.stderr), (1, "[output] standard output cannot be written\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,169 @@
+"""Training runs from the command line, from beginning to end."""
+import array
+import json
+import unittest
+
+from command import CLASSES, CommandTest, write_folder, write_idx
+
+
+class TrainTest(CommandTest):
+    def test_trains_and_says_where_everything_lies(self):
+        write_idx(self.folder / "set")
+        self.write_job(trace={"first_step": 3, "steps": 2})
+        result = self.purine("train", "job.toml", "--workers", "2")
+        run = self.folder / "runs" / "job"
+        lines = result.output.splitlines()
+        self.assertIn("job: small_convnet with ", lines[0])
+        self.assertIn("; 60 training and 20 test images of 1 x 20 x 20, 4 classes", lines[0])
+        self.assertTrue(lines[1].startswith("16 steps, 8 an epoch, of 8 images; momentum, learning rate 0.02; 2 workers, "))
+        self.assertRegex(result.output, r"\nepoch 1/2  step 4/16  loss \d\.\d{4}  accuracy \d+\.\d%  [\d,.]+ images/s  "
+                                        r"[\d.:]+( s)? left  \d+% waiting for data\n")
+        self.assertRegex(result.output, r"\nepoch 2/2: training loss \d\.\d{4}, accuracy \d+\.\d\d%, ")
+        self.assertRegex(result.output, r"\ntest accuracy  \d+\.\d\d% of 20 images \(loss \d\.\d{4}\)\n")
+        self.assertNotIn("\r", result.output, "no bar without a terminal")
+        self.assertEqual(lines[-4:], [
+            "checkpoint     runs/job/checkpoints/step-00000016.safetensors",
+            "metrics        runs/job/metrics.jsonl",
+            "TensorBoard    runs/job/events",
+            "trace          runs/job/trace.json"])
+        self.assertTrue((run / "job.toml").exists())
+        self.assertEqual(len(list((run / "events").iterdir())), 1)
+        self.assertEqual([path.name for path in self.checkpoints(run)],
+                         ["step-00000008.safetensors", "step-00000016.safetensors"])
+
+        metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+        self.assertEqual([(entry["step"], entry["phase"]) for entry in metrics],
+                         [(4, "train"), (8, "train"), (8, "epoch"), (8, "test"), (12, "train"), (16, "train"),
+                          (16, "epoch"), (16, "test")])
+        self.assertLess(metrics[-1]["loss"], metrics[0]["loss"])
+        self.assertGreaterEqual(metrics[-1]["accuracy"], 0.9)
+
+        events = [event for event in json.loads((run / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+                  if event["ph"] == "X"]
+        self.assertEqual({event["args"]["iteration"] for event in events}, {3, 4})
+        self.assertIn("small_convnet/block1/conv/conv2d", {event["name"] for event in events})
+
+    def test_an_epochs_means_weigh_every_sample_alike(self):
+        write_idx(self.folder / "set", training=20)  # two batches of 8 and one of 4
+        self.write_job(train={"epochs": 1, "report_every": 1})
+        self.purine("train", "job.toml")
+        metrics = [json.loads(line) for line in
+                   (self.folder / "runs/job/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+        steps = [entry for entry in metrics if entry["phase"] == "train"]
+        (epoch,) = [entry for entry in metrics if entry["phase"] == "epoch"]
+        for name in ("loss", "accuracy"):
+            mean = sum(entry[name] * size for entry, size in zip(steps, (8, 8, 4))) / 20
+            self.assertAlmostEqual(epoch[name], mean, places=12)
+
+    def test_a_run_folder_that_exists_is_left_alone(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"steps": 2})
+        self.purine("train", "job.toml")
+        before = {path: path.read_bytes() for path in (self.folder / "runs").rglob("*") if path.is_file()}
+        self.assertEqual(self.error_of("train", "job.toml", status=2),
+                         "[run folder] runs/job: exists already; hint: go on with its run (--resume), or take another "
+                         "folder (--new-run, --run-folder)")
+        self.purine("train", "job.toml", "--new-run")
+        self.purine("train", "job.toml", "--run-folder", "elsewhere/here")
+        self.assertEqual({path: path.read_bytes() for path in before}, before)
+        for folder in ("runs/job-2", "elsewhere/here"):
+            self.assertEqual(self.checkpoints(folder)[0].read_bytes(), self.checkpoints("runs/job")[0].read_bytes())
+
+    def test_any_number_of_workers_gives_the_same_bytes(self):
+        write_idx(self.folder / "set")
+        self.write_job(data={"crop": "random", "padding": 2, "flip": 0.5}, train={"steps": 12})
+        for workers in (1, 2, 4):
+            self.purine("train", "job.toml", "--workers", workers, "--run-folder", f"run-{workers}")
+        reference = self.checkpoints("run-1")[-1].read_bytes()
+        for workers in (2, 4):
+            self.assertEqual(self.checkpoints(f"run-{workers}")[-1].read_bytes(), reference)
+
+    def test_the_seed_decides_the_result(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"steps": 3})
+        for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+            self.purine("train", "job.toml", "--seed", seed, "--run-folder", name)
+        a, b, c = (self.tensors(self.checkpoints(name)[-1])[0] for name in "abc")
+        self.assertEqual(a, b)
+        self.assertEqual(a.keys(), c.keys())
+        self.assertNotEqual(a, c)
+
+    def test_the_last_checkpoints_are_kept(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"steps": 10}, checkpoint={"every_steps": 2, "every_epochs": 0, "keep": 2})
+        self.purine("train", "job.toml")
+        self.assertEqual([path.name for path in self.checkpoints("runs/job")],
+                         ["step-00000008.safetensors", "step-00000010.safetensors"])
+
+    def test_json_lines_tell_every_event(self):
+        write_idx(self.folder / "set")
+        self.write_job()
+        events = self.purine("train", "job.toml", "--json").json_lines()
+        self.assertEqual([event["event"] for event in events],
+                         ["start"] + ["progress", "progress", "epoch", "test", "checkpoint"] * 2 + ["end"])
+        self.assertEqual(events[0]["steps"], 16)
+        self.assertEqual(events[0]["steps_per_epoch"], 8)
+        self.assertGreater(events[0]["peak_bytes"], 4 * events[0]["parameters"])
+        self.assertEqual(events[-1]["end"], "finished")
+        self.assertEqual(events[-1]["test_accuracy"], events[-3]["accuracy"])
+        self.assertEqual(events[-1]["checkpoint"], "runs/job/checkpoints/step-00000016.safetensors")
+
+    def test_every_optimizer_and_schedule_learns(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"epochs": 3})
+        for name, rate, schedule in (("sgd", 0.05, "constant"), ("nesterov", 0.02, "step"), ("adam", 0.002, "polynomial"),
+                                     ("adamw", 0.002, "cosine")):
+            events = self.purine("train", "job.toml", "--json", "--run-folder", name, "--set", f"optimizer.name={name}",
+                                 "--set", f"optimizer.learning_rate={rate}", "--set", f"optimizer.schedule={schedule}",
+                                 "--set", "optimizer.step_epochs=1", "--set", "optimizer.clip_norm=5",
+                                 "--set", "optimizer.weight_decay=1e-4").json_lines()
+            self.assertGreaterEqual(events[-1]["test_accuracy"], 0.75, name)
+
+    def test_evaluates_what_was_trained(self):
+        write_idx(self.folder / "set", test=21)  # the last batch of 8 has 5
+        self.write_job(train={"epochs": 1})
+        trained = self.purine("train", "job.toml", "--json").json_lines()[-1]
+        for arguments in (["runs/job"], ["job.toml"], ["job.toml", "--checkpoint", trained["checkpoint"]],
+                          ["runs/job", "--set", "data.evaluation_batch=5", "--workers", "1"]):
+            report = self.purine("eval", *arguments, "--json").json()
+            self.assertEqual(report["accuracy"], trained["test_accuracy"])
+            self.assertAlmostEqual(report["loss"], trained["test_loss"], places=5)
+            self.assertEqual(report["images"], 21)
+            self.assertEqual(report["step"], 8)
+        text = self.purine("eval", "runs/job").output
+        self.assertIn(f"test accuracy  {100 * trained['test_accuracy']:.2f}% of 21 images", text)
+
+    def test_an_emulated_device_gives_the_same_weights(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"steps": 4})
+        self.purine("train", "job.toml", "--run-folder", "cpu")
+        self.purine("train", "job.toml", "--run-folder", "emu", "--devices", "emu:0")
+        self.assertEqual(self.tensors(self.checkpoints("emu")[-1])[0], self.tensors(self.checkpoints("cpu")[-1])[0])
+
+    def test_a_broken_image_ends_the_run_or_is_left_out(self):
+        write_folder(self.folder / "set")
+        broken = self.folder / "set" / "train" / CLASSES[1] / "3.png"
+        broken.write_bytes(broken.read_bytes()[:60])
+        self.write_job(data={"format": "folder", "crop": "center", "crop_size": 20, "channels": 1}, train={"epochs": 2})
+        result = self.purine("train", "job.toml", status=1)
+        self.assertIn(f"set/train/{CLASSES[1]}/3.png", result.error)
+        result = self.purine("train", "job.toml", "--new-run", "--set", "data.on_bad_image=skip")
+        self.assertEqual(result.output.count("left out set/train/"), 1)
+        self.assertIn("\n1 broken image was left out\n", result.output)
+
+    def test_a_loss_that_is_not_finite_stops_the_run(self):
+        write_idx(self.folder / "set")
+        self.write_job(optimizer={"name": "sgd", "learning_rate": 1e30, "schedule": "constant", "warmup_epochs": 0},
+                       train={"steps": 20}, checkpoint={"every_steps": 1})
+        result = self.purine("train", "job.toml", status=1)
+        self.assertEqual(result.error.count("\n"), 1)
+        self.assertRegex(result.error, r"^\[check_finite\] \S+ on 0/cpu:0: .*\(iteration \d+\)")
+        self.assertIn("the run failed; its newest checkpoint is runs/job/checkpoints/step-", result.output)
+        for path in self.checkpoints("runs/job"):
+            for name, content in self.tensors(path)[0].items():
+                values = array.array("f", content)
+                self.assertTrue(all(value - value == 0 for value in values), f"{path.name} {name} is not finite")
+
+
+if __name__ == "__main__":
+    unittest.main()
