@@ -21,7 +21,7 @@ import time
 
 NETWORKS = {  # name: (batch, channels, size, classes, name in `purine bench`)
     "lenet": (64, 1, 28, 10, "lenet"),
-    "nin": (64, 3, 32, 10, "nin"),
+    "nin": (64, 3, 32, 10, "network_in_network"),
     "googlenet": (32, 3, 224, 1000, "googlenet_bn"),
     "alexnet": (32, 3, 224, 1000, "alexnet"),
     "vgg16": (16, 3, 224, 1000, "vgg16"),
