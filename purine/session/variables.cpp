@@ -45,6 +45,15 @@ const Variables::Entry& Variables::at(std::string_view path) const {
   throw Error("variables", "there is no variable " + std::string(path), hint);
 }
 
+std::vector<io::HostTensor> Variables::values() const {
+  std::vector<io::HostTensor> tensors;
+  for (const auto& [path, entry] : entries_) {
+    const std::span<const std::byte> bytes = entry.bytes();
+    tensors.push_back({path, entry.info, {bytes.begin(), bytes.end()}});
+  }
+  return tensors;
+}
+
 void Variables::create(Graph& graph, const KernelRegistry& kernels, std::uint64_t seed) {
   for (const Variable variable : graph.variables()) {
     const std::string path = variable.path();

@@ -7,9 +7,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "purine/core/shape.h"
 #include "purine/graph/graph.h"
+#include "purine/io/host_tensor.h"
 #include "purine/program/kernel.h"
 
 namespace purine {
@@ -45,6 +47,8 @@ class Variables {
   /// A variable that exists; throws Error naming the nearest path otherwise.
   const Entry& at(std::string_view path) const;
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
+  /// The values of all variables, sorted by path: what io::save_safetensors takes.
+  std::vector<io::HostTensor> values() const;
   /// Makes the graph's variables that don't exist yet and gives them their initial values, each from the
   /// random stream of its path. One that exists must have the graph's info.
   void create(Graph& graph, const KernelRegistry& kernels, std::uint64_t seed);

@@ -17,15 +17,6 @@ Error state_error(std::string_view path, std::string_view message) {
 
 }  // namespace
 
-std::vector<io::HostTensor> values_of(const Variables& variables) {
-  std::vector<io::HostTensor> tensors;
-  for (const auto& [path, entry] : variables.entries()) {
-    const std::span<const std::byte> bytes = entry.bytes();
-    tensors.push_back({path, entry.info, {bytes.begin(), bytes.end()}});
-  }
-  return tensors;
-}
-
 void set_values(Graph& graph, Variables& variables, std::span<const io::HostTensor> tensors,
                 bool rest_is_ignored) {
   std::map<std::string_view, const io::HostTensor*> by_name;

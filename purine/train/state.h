@@ -11,9 +11,6 @@
 
 namespace purine::train {
 
-/// The values of all variables, sorted by path.
-std::vector<io::HostTensor> values_of(const Variables& variables);
-
 /// Gives the variables of a graph the values of a checkpoint. All of them must be in it, with the same shapes
 /// and dtypes; else an Error names the first that isn't, and no variable has changed. Tensors that the graph
 /// has no variable for are passed over where `rest_is_ignored`, and an Error otherwise.

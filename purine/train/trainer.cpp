@@ -356,7 +356,7 @@ void Trainer::Implementation::save() {
   checkpoint.manifest.epoch = epoch_of(step_);
   checkpoint.manifest.position = sums.samples;
   if (is_evaluated()) checkpoint.manifest.score = evaluation_->accuracy;
-  checkpoint.tensors = values_of(session_->variables());
+  checkpoint.tensors = session_->variables().values();
   checkpoint_ = io::save_checkpoint(
       folder_->paths().checkpoints(), checkpoint,
       {.last = static_cast<int>(job().checkpoint.keep), .best = job().checkpoint.keep_best});

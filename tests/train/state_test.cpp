@@ -22,9 +22,9 @@ class StateTest : public testing::Test {
     variables_.create(graph_, runtime_.cpu_kernels(), 1);
   }
   std::string error_with(std::vector<io::HostTensor> tensors, bool rest_is_ignored) {
-    const std::vector<io::HostTensor> before = values_of(variables_);
+    const std::vector<io::HostTensor> before = variables_.values();
     const std::string text = error_text([&] { set_values(graph_, variables_, tensors, rest_is_ignored); });
-    EXPECT_EQ(values_of(variables_), before) << "nothing may have changed";
+    EXPECT_EQ(variables_.values(), before) << "nothing may have changed";
     return text;
   }
 
@@ -34,18 +34,18 @@ class StateTest : public testing::Test {
 };
 
 TEST_F(StateTest, ValuesGoOutAndIn) {
-  std::vector<io::HostTensor> tensors = values_of(variables_);
+  std::vector<io::HostTensor> tensors = variables_.values();
   ASSERT_EQ(tensors.size(), 2u);
   EXPECT_EQ(tensors[0].name, "a");
   EXPECT_EQ(tensors[0].values<float>()[0], 2.0F);
   const float three = 3;
   tensors[0] = io::HostTensor::of<float>("a", {}, std::span(&three, 1));
   set_values(graph_, variables_, tensors, false);
-  EXPECT_EQ(values_of(variables_), tensors);
+  EXPECT_EQ(variables_.values(), tensors);
 }
 
 TEST_F(StateTest, WhatDoesNotFitIsNamedAndNothingChanges) {
-  std::vector<io::HostTensor> tensors = values_of(variables_);
+  std::vector<io::HostTensor> tensors = variables_.values();
   std::vector<io::HostTensor> missing = {tensors[0]};
   EXPECT_EQ(error_with(missing, false), "[checkpoint] b: is not in the checkpoint" + std::string(hint));
   std::vector<io::HostTensor> reshaped = tensors;
