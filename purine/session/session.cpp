@@ -66,7 +66,7 @@ class Session::Implementation {
                     "name it in RuntimeOptions::devices, or --devices");
       }
     }
-    check_memory(host_bytes());
+    check_memory(planned_bytes(true));
     variables.create(graph, runtime.cpu_kernels(), options_.seed);
     memory_ = std::make_unique<DeviceMemory>(runtime, graph, variables);
     for (const SessionProgram* variant : variants()) memory_->reserve(variant->program());
@@ -186,15 +186,15 @@ class Session::Implementation {
     return bytes;
   }
 
-  /// Bytes of the host's memory.
-  std::size_t host_bytes() const {
+  /// Bytes of the host's memory, or of all locations.
+  std::size_t planned_bytes(bool host_only) const {
     std::size_t bytes = largest_scratch() * static_cast<std::size_t>(workers_);
     std::set<Location> places;
-    for (const SessionProgram* variant : variants()) {
-      places.insert(variant->program().places().begin(), variant->program().places().end());
+    for (const SessionProgram* program : variants()) {
+      places.insert(program->program().places().begin(), program->program().places().end());
     }
     for (const Location& place : places) {
-      if (place.kind == DeviceKind::cpu) bytes += bytes_at(place);
+      if (!host_only || place.kind == DeviceKind::cpu) bytes += bytes_at(place);
     }
     return bytes;
   }
@@ -330,7 +330,7 @@ const Program& Session::program() const {
 }
 
 std::size_t Session::peak_bytes() const {
-  return implementation_->host_bytes();
+  return implementation_->planned_bytes(false);
 }
 
 std::size_t Session::peak_bytes(Location location) const {

@@ -18,14 +18,16 @@
 
 namespace purine {
 
-/// One part of an operator that a worker ran. Times are nanoseconds of the monotonic clock.
+/// One part of an operator that a worker ran, or an operator that a queue did. Times are nanoseconds of the
+/// monotonic clock.
 struct RanEvent {
   const Program* program = nullptr;
   std::uint32_t op = 0;
   int part = 0;
   std::int64_t iteration = 0;
-  int worker = 0;
-  std::int64_t begin = 0;
+  std::uint32_t lane = 0;  ///< index into Program::lanes
+  int worker = -1;         ///< over all CPU lanes; -1 on a device's queue
+  std::int64_t begin = 0;  ///< on a queue: when it was issued
   std::int64_t end = 0;
 };
 
@@ -138,7 +140,7 @@ class Session {
   Variables& variables() { return *variables_; }
   std::shared_ptr<Variables> shared_variables() { return variables_; }
   const Program& program() const;
-  /// Bytes of the host's memory that are planned: variables, activations and scratch of the largest program.
+  /// Bytes that are planned at all locations: variables, activations and scratch of the largest program.
   std::size_t peak_bytes() const;
   /// Bytes planned at a location, without the scratch of CPU workers.
   std::size_t peak_bytes(Location location) const;

@@ -70,7 +70,7 @@ void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
   if (options_.trace) {
     options.trace = [this](const Execution& execution) {
       options_.trace({program_.get(), execution.op, execution.part, execution.iteration + base_,
-                      execution.worker, execution.begin, execution.end});
+                      execution.lane, execution.worker, execution.begin, execution.end});
     };
   }
   dispatcher_ = std::make_unique<Dispatcher>(program_->marked_graph(), *this, std::move(lanes), options);
@@ -109,6 +109,7 @@ void SessionProgram::issue(std::uint32_t op, std::int64_t iteration, Queue& queu
   std::byte* const scratch = device_scratch_[program_->place(op)];
   queue.launch({[this, op, absolute, scratch](void* native) {
                   prepare_this_thread();
+                  const WaitMeter::Scope running(meter_, brings_data_[op] != 0);
                   const std::ptrdiff_t shift = static_cast<const emu::NativeQueue*>(native)->shift;
                   for (int part = 0; part < program_->parts(op); ++part) {
                     program_->run(op, absolute, part, scratch + shift, shift);

@@ -63,8 +63,8 @@ void StepTrace::record(const RanEvent& event) {
 
 int StepTrace::track_of(const RanEvent& event) const {
   if (event.worker >= 0) return event.worker;
-  const bool copies = event.program->type(event.op) == "copy";
-  return device_tracks_.at(event.program->location(event.op)) + (copies ? 1 : 0);
+  const LaneUse& lane = event.program->lanes()[event.lane];
+  return device_tracks_.at(lane.location) + (lane.kind == LaneKind::compute ? 0 : 1);
 }
 
 void StepTrace::write(const std::filesystem::path& path, std::int64_t megabytes) const {
