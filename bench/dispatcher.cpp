@@ -1,6 +1,6 @@
 // The dispatcher alone, with operators that do nothing: nanoseconds an operator on a chain, on independent
 // operators and on a random graph. Beside it, in the same run and in turns with it, Taskflow, if CMake was
-// given PURINE_TASKFLOW_PATH.
+// given PURINE_TASKFLOW_PATH. Neither pins its threads.
 //
 //   bench_dispatcher [operators] [repetitions]
 #include <fmt/format.h>
@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -89,7 +88,7 @@ void compare(const Dag& dag, int workers, int repetitions) {
   const MarkedGraph graph = mark(dag);
   EmptyOperators empty;
   std::vector<Contender> contenders;
-  Dispatcher dispatcher(graph, empty, {Lane::cpu(workers)}, {.window = 1});
+  Dispatcher dispatcher(graph, empty, {Lane::cpu(workers)}, {.window = 1, .pin_workers = false});
   contenders.push_back({"purine",
                         [&] {
                           dispatcher.admit(dispatcher.finished() + 1);

@@ -16,9 +16,9 @@ void pin_to(int core) {
 
 }  // namespace
 
-CpuWorkers::CpuWorkers(int count, const std::function<void(int worker)>& loop) {
+CpuWorkers::CpuWorkers(int count, bool pin, const std::function<void(int worker)>& loop) {
   const std::vector<int> cores = available_cores();
-  const bool pinned = count == static_cast<int>(cores.size());
+  const bool pinned = pin && count == static_cast<int>(cores.size());
   threads_.reserve(static_cast<std::size_t>(count));
   for (int worker = 0; worker < count; ++worker) {
     const int core = pinned ? cores[static_cast<std::size_t>(worker)] : -1;

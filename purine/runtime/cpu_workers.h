@@ -7,12 +7,12 @@
 
 namespace purine {
 
-/// Threads numbered 0 … count - 1 that each run one function, and are joined at the end. If there are as many
-/// as the process may use cores, each is pinned to one; fewer are left to the system's scheduler, since
-/// several processes may share the cores, and so are more.
+/// Threads numbered 0 … count - 1 that each run one function, and are joined at the end. With `pin`, if there
+/// are as many as the process may use cores, each is pinned to one; fewer are left to the system's scheduler,
+/// since several processes may share the cores, and so are more.
 class CpuWorkers {
  public:
-  CpuWorkers(int count, const std::function<void(int worker)>& loop);
+  CpuWorkers(int count, bool pin, const std::function<void(int worker)>& loop);
   CpuWorkers(const CpuWorkers&) = delete;
   CpuWorkers& operator=(const CpuWorkers&) = delete;
   /// Waits until every function has returned.

@@ -110,7 +110,7 @@ void Dispatcher::Core::start_threads() {
     launcher->thread = std::thread([this, &launcher = *launcher] { launch(launcher); });
   }
   threads_ = std::make_unique<CpuWorkers>(
-      count, [this](int worker) { work(*workers_[static_cast<std::size_t>(worker)]); });
+      count, options_.pin_workers, [this](int worker) { work(*workers_[static_cast<std::size_t>(worker)]); });
 }
 
 Dispatcher::Core::~Core() {

@@ -71,6 +71,10 @@ struct DispatcherOptions {
   int window = 2;
   /// For tests: ready operators are chosen at random instead of by priority.
   std::optional<std::uint64_t> shuffle_seed = std::nullopt;
+  /// Pin each worker to a core of its own, if the CPU lanes have as many workers as the process may use
+  /// cores. On cores that other processes keep busy too, a pinned worker waits where one that may move would
+  /// not.
+  bool pin_workers = true;
   /// Called after each execution by the thread that ran it (or was told of it); empty for none.
   std::function<void(const Execution&)> trace = nullptr;
   /// Where trace times come from; the machine's monotonic clock by default. It must outlive the dispatcher.

@@ -19,7 +19,7 @@ TEST(CpuWorkersTest, EachNumberRunsOnce) {
   for (const int count : {1, 2, 4, 16}) {
     std::vector<int> runs(static_cast<std::size_t>(count), 0);
     {
-      CpuWorkers workers(count, [&](int worker) { ++runs[static_cast<std::size_t>(worker)]; });
+      CpuWorkers workers(count, true, [&](int worker) { ++runs[static_cast<std::size_t>(worker)]; });
     }
     EXPECT_EQ(runs, std::vector<int>(static_cast<std::size_t>(count), 1));
   }
@@ -31,7 +31,7 @@ TEST(CpuWorkersTest, AWorkerForEachCoreIsPinnedToIt) {
   std::vector<int> seen(cores.size(), -1);
   std::vector<int> masks(cores.size(), 0);
   {
-    CpuWorkers workers(static_cast<int>(cores.size()), [&](int worker) {
+    CpuWorkers workers(static_cast<int>(cores.size()), true, [&](int worker) {
       masks[static_cast<std::size_t>(worker)] = allowed_cores();
       seen[static_cast<std::size_t>(worker)] = sched_getcpu();
     });
@@ -44,10 +44,20 @@ TEST(CpuWorkersTest, MoreWorkersThanCoresAreNotPinned) {
   const int cores = allowed_cores();
   std::vector<int> masks(static_cast<std::size_t>(cores) + 1, 0);
   {
-    CpuWorkers workers(cores + 1,
+    CpuWorkers workers(cores + 1, true,
                        [&](int worker) { masks[static_cast<std::size_t>(worker)] = allowed_cores(); });
   }
   EXPECT_EQ(masks, std::vector<int>(static_cast<std::size_t>(cores) + 1, cores));
+}
+
+TEST(CpuWorkersTest, WorkersMayBeLeftToTheScheduler) {
+  const int cores = allowed_cores();
+  std::vector<int> masks(static_cast<std::size_t>(cores), 0);
+  {
+    CpuWorkers workers(cores, false,
+                       [&](int worker) { masks[static_cast<std::size_t>(worker)] = allowed_cores(); });
+  }
+  EXPECT_EQ(masks, std::vector<int>(static_cast<std::size_t>(cores), cores));
 }
 
 }  // namespace
