@@ -34,6 +34,18 @@ CLI::Validator at_least(std::int64_t least) {
       "");
 }
 
+// `3,224,224`.
+std::vector<std::int64_t> read_image_size(const std::string& text) {
+  std::vector<std::int64_t> extents;
+  for (const std::string& word : CLI::detail::split(text, ',')) {
+    std::int64_t extent = 0;
+    if (!CLI::detail::lexical_cast(word, extent) || extent < 1) extents.resize(4);
+    extents.push_back(extent);
+  }
+  if (extents.size() != 3) throw CLI::ValidationError("--image", "must be like 3,224,224, got " + text);
+  return extents;
+}
+
 // Everything that CLI11 writes into, and the application that does.
 class CommandLine {
  public:
@@ -73,8 +85,8 @@ CommandLine::CommandLine() : app_("Trains neural networks on this machine's devi
   app_.require_subcommand(1);
   app_.get_formatter()->column_width(30);
   app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
-  app_.get_formatter()->label("Subcommands", "Commands");
   app_.get_formatter()->label("TEXT", "");
+  app_.get_formatter()->label("REQUIRED", "");
   app_.get_formatter()->label("Positionals", "Arguments");
   app_.footer(
       "`purine COMMAND --help` tells all about a command.\n\n"
@@ -93,6 +105,7 @@ CommandLine::CommandLine() : app_("Trains neural networks on this machine's devi
 CLI::App* CommandLine::add(CLI::App* parent, std::string name, std::string summary, std::string footer,
                            std::function<Request()> make) {
   CLI::App* command = parent->add_subcommand(std::move(name), std::move(summary));
+  command->group("Commands");
   command->footer(std::move(footer));
   if (make) commands_.emplace_back(command, std::move(make));
   return command;
@@ -271,11 +284,11 @@ void CommandLine::add_bench() {
   command->add_option("--warm-up", bench_.warm_up, "steps before those; default: 2")
       ->type_name("N")
       ->check(at_least(0));
-  command->add_option("--image", bench_.image, "channels, height, width; default: what the model is for")
-      ->type_name("C,H,W")
-      ->delimiter(',')
-      ->expected(3)
-      ->check(at_least(1));
+  command
+      ->add_option_function<std::string>(
+          "--image", [this](const std::string& text) { bench_.image = read_image_size(text); },
+          "channels, height, width; default: what the model is for")
+      ->type_name("C,H,W");
   command->add_option("--classes", bench_.classes, "outputs; default: what the model is for")
       ->type_name("N")
       ->check(at_least(1));

@@ -75,7 +75,7 @@ class ToolsTest(CommandTest):
         self.assertIn("conv2d_weight_gradient", self.purine("graph", "lenet", "--batch", "3").output)
         self.assertTrue(self.purine("graph", "lenet", "--format", "dot").output.startswith("digraph"))
         graph = self.purine("graph", "lenet", "--format", "json", "--batch", "7").json()
-        self.assertIn("lenet/conv1/weight", [entry["path"] for entry in graph["variables"]])
+        self.assertIn("lenet/conv1/weight", [entry["path"] for entry in graph["tensors"]])
 
     def test_graph_of_a_job(self):
         write_idx(self.folder / "set")

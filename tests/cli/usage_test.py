@@ -21,6 +21,7 @@ class UsageTest(CommandTest):
     def test_values_of_options(self):
         self.assertIn("--workers", self.error_of("train", "job.toml", "--workers", "0", status=2))
         self.assertIn("--batch", self.error_of("bench", "lenet", "--batch", "many", status=2))
+        self.assertIn("--image: must be like 3,224,224, got 3,x,4", self.error_of("bench", "lenet", "--image", "3,x,4", status=2))
         self.assertIn("--format", self.error_of("graph", "lenet", "--format", "pdf", status=2))
         self.assertIn("--new-run", self.error_of("train", "job.toml", "--resume", "--new-run", status=2))
 
