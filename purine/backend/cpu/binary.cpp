@@ -65,7 +65,12 @@ std::unique_ptr<Kernel> bind_binary(const BindContext& context, BinaryLoops<T> l
         T* y = call.output<T>(0);
         const auto [begin, end] = part_range(rows.elements(), call.part, parts);
         rows.run(begin, end, [&](std::int64_t position, const auto& offsets, std::int64_t count) {
-          if (a_step == b_step) {  // both advance, or the row is one element
+          if (a_step > 1 || b_step > 1) {
+            // Of different layouts: one steps over what the other has side by side.
+            for (std::int64_t i = 0; i < count; ++i) {
+              loops.vectors(a + offsets[0] + i * a_step, b + offsets[1] + i * b_step, y + position + i, 1);
+            }
+          } else if (a_step == b_step) {  // both advance, or the row is one element
             loops.vectors(a + offsets[0], b + offsets[1], y + position, count);
           } else if (b_step == 0) {
             loops.vector_scalar(a + offsets[0], b[offsets[1]], y + position, count);
