@@ -21,7 +21,7 @@ test: $(BUILD)/build.ninja  ## build everything and run every test
 	@scripts/run-tests $(BUILD)
 
 demo: build  ## train a network on Fashion-MNIST and print its test accuracy
-	@$(BUILD)/purine train examples/jobs/fashion-mnist.toml
+	@$(BUILD)/purine train examples/jobs/fashion-mnist.toml --new-run
 
 format:  ## format the sources in place
 	@$(SETUP) format

@@ -8,7 +8,7 @@ from command import CommandTest
 
 PATH = pathlib.Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
 # A heading with the command's name, then whatever, then a block of text: the command's help.
-BLOCK = re.compile(r"^## `(purine[a-z ]*)`\n(?:(?!^## |^```).*\n)*?```text\n(.*?)```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^## `(purine[a-z ]*)`\n(?:(?!## |```)[^\n]*\n)*```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class DocumentationTest(CommandTest):
