@@ -51,8 +51,9 @@ double norm(const Array& array) {
 class NetworkTest : public ::testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(All, NetworkTest,
-                         ::testing::Values("lenet", "network_in_network", "googlenet", "googlenet_bn",
-                                           "resnet18", "resnet18_training", "resnet50"),
+                         ::testing::Values("alexnet", "alexnet_grouped", "vgg16", "lenet",
+                                           "network_in_network", "googlenet", "googlenet_bn", "resnet18",
+                                           "resnet18_training", "resnet50"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Logits, loss, the gradient of every parameter and the running statistics, for the same weights and images.

@@ -81,6 +81,19 @@ def googlenet():
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1024, CLASSES))
 
 
+def classifier(features):
+    return [nn.Flatten(), nn.Linear(features, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(),
+            nn.Linear(4096, CLASSES)]
+
+
+def alexnet_grouped():
+    norm, pool = nn.LocalResponseNorm(5, 5e-4, 0.75, 2), nn.MaxPool2d(3, 2)
+    return nn.Sequential(
+        convolution(3, 96, 11, stride=4), norm, pool, convolution(96, 256, 5, padding=2, groups=2), norm, pool,
+        convolution(256, 384, 3, padding=1), convolution(384, 384, 3, padding=1, groups=2),
+        convolution(384, 256, 3, padding=1, groups=2), pool, *classifier(256))
+
+
 def run(net, shape, training=False):
     torch.manual_seed(0)
     net = net.float()
@@ -103,7 +116,11 @@ def run(net, shape, training=False):
 
 def main():
     resnet18 = lambda: torchvision.models.resnet18(num_classes=CLASSES)
+    # Small images, so that the first fully connected layers are small too.
     cases = {
+        "alexnet": run(nn.Sequential(torchvision.models.alexnet().features, *classifier(256)), [2, 3, 63, 63]),
+        "alexnet_grouped": run(alexnet_grouped(), [2, 3, 67, 67]),
+        "vgg16": run(nn.Sequential(torchvision.models.vgg16().features, *classifier(512)), [2, 3, 32, 32]),
         "lenet": run(lenet(), [3, 1, 28, 28]),
         "network_in_network": run(network_in_network(), [2, 3, 32, 32]),
         "googlenet": run(googlenet(), [2, 3, 64, 64]),
