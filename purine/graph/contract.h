@@ -121,11 +121,11 @@ class Contract : public std::enable_shared_from_this<Contract> {
   /// True for operators that must run though nobody reads their outputs, and in every iteration.
   virtual bool has_side_effect() const { return false; }
   /// True for an operator without inputs that brings samples into the graph (a data source): the leading
-  /// dimension of each of its outputs counts the samples of a batch. Its outputs have two slots, so that it runs
-  /// up to an iteration ahead of their readers.
+  /// dimension of each of its outputs counts the samples of a batch. Its outputs have two slots, so that it
+  /// runs up to an iteration ahead of their readers.
   virtual bool brings_samples() const { return false; }
-  /// For one that brings samples: how many an epoch has, 0 if they never end. An epoch takes whole batches and,
-  /// where that leaves a remainder, a shorter one.
+  /// For one that brings samples: how many an epoch has, 0 if they never end. An epoch takes whole batches
+  /// and, where that leaves a remainder, a shorter one.
   virtual std::int64_t samples_per_epoch() const { return 0; }
   /// True for Copy alone: its inputs may be at other locations than the operator and its outputs.
   virtual bool crosses_locations() const { return false; }

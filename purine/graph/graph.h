@@ -69,8 +69,8 @@ class Graph {
   /// they are.
   [[nodiscard]] Scope scope(std::string_view name);
   /// The scope of a path below the current one as it is, made where it doesn't exist; an empty path is the
-  /// current scope. Transformations that add vertices on behalf of others keep their places so: what belongs to
-  /// `lenet/conv1` goes to `gradient/lenet/conv1`.
+  /// current scope. Transformations that add vertices on behalf of others keep their places so: what belongs
+  /// to `lenet/conv1` goes to `gradient/lenet/conv1`.
   [[nodiscard]] Scope reopen_scope(std::string_view path);
   /// The current scope's path; empty at the root.
   std::string current_scope() const;

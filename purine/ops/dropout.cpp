@@ -42,8 +42,8 @@ std::vector<SplitRule> Dropout::split_rules(std::span<const TensorInfo> inputs) 
 
 ContractPtr Dropout::piece(const SplitRule& rule, const Piece& piece,
                            std::span<const TensorInfo> whole_inputs) const {
-  return std::make_shared<Dropout>(probability_,
-                                   piece_excerpt(excerpt_, whole_inputs[0].shape, rule.inputs[0], rule, piece));
+  return std::make_shared<Dropout>(
+      probability_, piece_excerpt(excerpt_, whole_inputs[0].shape, rule.inputs[0], rule, piece));
 }
 
 Cost Dropout::cost(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs) const {

@@ -64,8 +64,9 @@ std::string RandomUniform::attributes() const {
 
 ContractPtr RandomUniform::piece(const SplitRule& rule, const Piece& piece,
                                  std::span<const TensorInfo>) const {
-  return std::make_shared<RandomUniform>(piece_info(rule, piece), low_, high_,
-                                         piece_excerpt(excerpt(), info().shape, rule.outputs[0], rule, piece));
+  return std::make_shared<RandomUniform>(
+      piece_info(rule, piece), low_, high_,
+      piece_excerpt(excerpt(), info().shape, rule.outputs[0], rule, piece));
 }
 
 RandomNormal::RandomNormal(TensorInfo info, double mean, double deviation, std::optional<Excerpt> excerpt)
