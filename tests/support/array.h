@@ -115,6 +115,7 @@ class Array {
 /// Copies between the logical order and a layout; `to_layout` says in which direction.
 inline void convert_layout(const Shape& shape, std::size_t element_size, Layout layout, const std::byte* from,
                            std::byte* to, bool to_layout) {
+  if (shape.elements() == 0) return;  // empty arrays have no address that memcpy may be given
   if (layout == Layout::plain || shape.rank() != 4) {
     std::memcpy(to, from, static_cast<std::size_t>(shape.elements()) * element_size);
     return;
