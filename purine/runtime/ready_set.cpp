@@ -12,26 +12,36 @@ ReadySet::ReadySet(std::uint32_t size, std::uint32_t phases)
       tops_(make_words(std::size_t{phases} * top_words_)) {}
 
 void ReadySet::insert_word(std::uint32_t phase, std::uint32_t word, std::uint64_t bits) {
-  if (leaves_[std::size_t{phase} * leaf_words_ + word].fetch_or(bits) == 0) summarise(phase, word);
+  if (leaves_[std::size_t{phase} * leaf_words_ + word].fetch_or(bits) == 0) settle_middle(phase, word);
 }
 
-void ReadySet::summarise(std::uint32_t phase, std::uint32_t word) {
-  const std::uint32_t middle = word / 64;
-  if (middles_[std::size_t{phase} * middle_words_ + middle].fetch_or(bit(word)) == 0) {
-    tops_[std::size_t{phase} * top_words_ + middle / 64].fetch_or(bit(middle));
+void ReadySet::settle_middle(std::uint32_t phase, std::uint32_t word) {
+  const Word& leaf = leaves_[std::size_t{phase} * leaf_words_ + word];
+  Word& middle = middles_[std::size_t{phase} * middle_words_ + word / 64];
+  bool filled = leaf.load() != 0;
+  while (true) {
+    const std::uint64_t before = filled ? middle.fetch_or(bit(word)) : middle.fetch_and(~bit(word));
+    const std::uint64_t after = filled ? before | bit(word) : before & ~bit(word);
+    if ((before == 0) != (after == 0)) settle_top(phase, word / 64);
+    const bool now = leaf.load() != 0;
+    if (now == filled) return;
+    filled = now;
   }
 }
 
-void ReadySet::unsummarise(std::uint32_t phase, std::uint32_t word) {
-  const std::uint32_t middle = word / 64;
-  Word& middle_word = middles_[std::size_t{phase} * middle_words_ + middle];
-  const std::uint64_t before = middle_word.fetch_and(~bit(word));
-  if (leaves_[std::size_t{phase} * leaf_words_ + word].load() != 0) {
-    summarise(phase, word);
-  } else if ((before & ~bit(word)) == 0) {
-    Word& top_word = tops_[std::size_t{phase} * top_words_ + middle / 64];
-    top_word.fetch_and(~bit(middle));
-    if (middle_word.load() != 0) top_word.fetch_or(bit(middle));
+void ReadySet::settle_top(std::uint32_t phase, std::uint32_t word) {
+  const Word& middle = middles_[std::size_t{phase} * middle_words_ + word];
+  Word& top = tops_[std::size_t{phase} * top_words_ + word / 64];
+  bool filled = middle.load() != 0;
+  while (true) {
+    if (filled) {
+      top.fetch_or(bit(word));
+    } else {
+      top.fetch_and(~bit(word));
+    }
+    const bool now = middle.load() != 0;
+    if (now == filled) return;
+    filled = now;
   }
 }
 
@@ -78,7 +88,7 @@ std::uint32_t ReadySet::find(std::uint32_t phase, std::uint32_t from) const {
 bool ReadySet::take(std::uint32_t phase, std::uint32_t index) {
   const std::uint64_t before = leaves_[std::size_t{phase} * leaf_words_ + index / 64].fetch_and(~bit(index));
   if ((before & bit(index)) == 0) return false;
-  if (before == bit(index)) unsummarise(phase, index / 64);
+  if (before == bit(index)) settle_middle(phase, index / 64);
   return true;
 }
 

@@ -14,10 +14,11 @@ namespace purine {
 /// index is found in three words (and one more per 262,144 indices).
 ///
 /// Invariant: whenever no insert or take is in progress, a summary bit is set iff the word it stands for is
-/// not zero. Whoever clears a summary bit looks at the word again afterwards, and sets the bit again if the
-/// word was filled meanwhile; whoever fills an empty word sets the summary bit after. So a reader may miss an
-/// index only while another thread is on its way to make it visible, and that thread notifies afterwards (see
-/// IdleWorkers).
+/// not zero. Whoever fills an empty word or empties one writes its summary bit afterwards, looks at the word
+/// again after that, and starts over if it has changed. So the last write of a bit was followed by a look
+/// that agreed with it, and a change after that look would have been followed by another write. A reader may
+/// miss an index only while another thread is on its way to make it visible, and that thread notifies
+/// afterwards (see IdleWorkers).
 class ReadySet {
  public:
   static constexpr std::uint32_t none = 0xffffffffU;
@@ -40,8 +41,9 @@ class ReadySet {
   using Word = std::atomic<std::uint64_t>;
   static std::uint64_t bit(std::uint32_t index) { return std::uint64_t{1} << (index % 64); }
   static std::unique_ptr<Word[]> make_words(std::size_t count) { return std::make_unique<Word[]>(count); }
-  void summarise(std::uint32_t phase, std::uint32_t word);
-  void unsummarise(std::uint32_t phase, std::uint32_t word);
+  /// Makes the summary bit of a leaf, or of a word of the middle level, agree with it.
+  void settle_middle(std::uint32_t phase, std::uint32_t word);
+  void settle_top(std::uint32_t phase, std::uint32_t word);
 
   std::uint32_t phases_;
   std::uint32_t leaf_words_;    // a phase
