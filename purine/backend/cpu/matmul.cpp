@@ -159,6 +159,31 @@ Sequence summed_sequence(const Product& product, const Block& block) {
   return sequence;
 }
 
+/// The formats in which a block's matrices meet. oneDNN's fast kernels want matrices without gaps, which a
+/// part of a side does not leave to all of them: of a transposed left factor, and of the result, it has a
+/// strip of every row. Those are worth a copy where enough operations follow for each element.
+struct Formats {
+  memory::desc a;
+  memory::desc b;
+  memory::desc y;
+};
+
+Formats packed(const Product& product, const Block& block, const Formats& formats) {
+  constexpr std::int64_t least = 256;  // multiply-adds an element: a copy is then below a tenth of the time
+  constexpr std::int64_t most_rows = 512;  // with more, strips are as fast
+  const bool strip_of_a = product.transpose_a && block.rows < product.rows;
+  const bool strip_of_b = !product.transpose_b && block.columns < product.columns;
+  const bool strip_of_y = block.columns < product.columns;
+  if (strip_of_b || (strip_of_a && block.columns < least) ||
+      (strip_of_y && (product.inner < least || block.rows >= most_rows))) {
+    return formats;
+  }
+  Formats dense = formats;
+  if (strip_of_a) dense.a = onednn::describe({block.rows, product.inner}, {1, block.rows});
+  if (strip_of_y) dense.y = onednn::describe({block.rows, block.columns}, {block.columns, 1});
+  return dense;
+}
+
 Sequence matmul_sequence(const Product& product, const Block& block) {
   if (product.sum_batch && product.batch > 1) return summed_sequence(product, block);
   const bool batched = block.batch > 1;
@@ -169,37 +194,42 @@ Sequence matmul_sequence(const Product& product, const Block& block) {
     return onednn::describe({batch, rows, columns},
                             {batch == 1 ? rows * columns : batch_stride, row_stride, column_stride});
   };
-  const memory::desc a_desc = describe(product.single_a ? 1 : block.batch, block.rows, product.inner,
-                                       product.a_batch(), product.a_row(), product.a_inner());
-  const memory::desc b_desc = describe(product.single_b ? 1 : block.batch, product.inner, block.columns,
-                                       product.b_batch(), product.b_inner(), product.b_column());
-  const memory::desc y_desc =
-      describe(block.batch, block.rows, block.columns, product.y_batch(), product.columns, 1);
+  const Formats given{
+      describe(product.single_a ? 1 : block.batch, block.rows, product.inner, product.a_batch(),
+               product.a_row(), product.a_inner()),
+      describe(product.single_b ? 1 : block.batch, product.inner, block.columns, product.b_batch(),
+               product.b_inner(), product.b_column()),
+      describe(block.batch, block.rows, block.columns, product.y_batch(), product.columns, 1)};
+  const Formats used = batched ? given : packed(product, block, given);
+  const std::int64_t y_offset =
+      block.first_batch * product.y_batch() + block.first_row * product.columns + block.first_column;
   Sequence sequence;
-  const auto a = sequence.input(
-      0, a_desc, bytes(block.first_batch * product.a_batch() + block.first_row * product.a_row()));
+  const auto a = sequence.converted(
+      sequence.input(0, given.a,
+                     bytes(block.first_batch * product.a_batch() + block.first_row * product.a_row())),
+      used.a);
   const auto b = sequence.input(
-      1, b_desc, bytes(block.first_batch * product.b_batch() + block.first_column * product.b_column()));
-  const auto y = sequence.output(
-      0, y_desc,
-      bytes(block.first_batch * product.y_batch() + block.first_row * product.columns + block.first_column));
+      1, given.b, bytes(block.first_batch * product.b_batch() + block.first_column * product.b_column()));
+  const auto y = sequence.output(0, given.y, bytes(y_offset));
+  const auto made = used.y == given.y ? y : sequence.intermediate(used.y);
   if (product.has_bias) {
     const memory::desc bias_desc = onednn::describe({1, block.columns}, {block.columns, 1});
     const auto bias = sequence.input(2, bias_desc, bytes(block.first_column));
     sequence.add<dnnl::matmul>(
-        sequence.describe_primitive<dnnl::matmul>(a_desc, b_desc, bias_desc, y_desc),
-        {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, y}});
+        sequence.describe_primitive<dnnl::matmul>(used.a, used.b, bias_desc, used.y),
+        {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, made}});
   } else {
-    sequence.add<dnnl::matmul>(sequence.describe_primitive<dnnl::matmul>(a_desc, b_desc, y_desc),
-                               {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, y}});
+    sequence.add<dnnl::matmul>(sequence.describe_primitive<dnnl::matmul>(used.a, used.b, used.y),
+                               {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, made}});
   }
+  if (made != y) sequence.copy(made, y);
   return sequence;
 }
 
 /// Divides the batch where there is one, else the longer side of the result, in multiples of 64 elements.
 std::vector<Block> blocks_of(const Product& product) {
   const bool by_batch = product.batch > 1 && !product.sum_batch;
-  const bool by_columns = product.columns >= product.rows;
+  const bool by_columns = product.rows < 512 || (product.columns >= product.rows && product.inner >= 256);
   constexpr std::int64_t granule = 64;
   const std::int64_t side = by_columns ? product.columns : product.rows;
   const std::int64_t units = by_batch ? product.batch : (side + granule - 1) / granule;
