@@ -70,9 +70,9 @@ add_library(purine::purine ALIAS purine)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/purine/core/version.cpp PROPERTIES
   COMPILE_DEFINITIONS PURINE_VERSION="${PROJECT_VERSION}")
 # Compiled for several instruction sets (loops.h): the compiler must not fuse multiplications and additions where one
-# has that, or results would depend on the machine.
+# has that, or results would depend on the machine; nobody asks for errno, without which roots come in vectors.
 file(GLOB loops CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/purine/backend/cpu/loops_*.cpp)
-set_source_files_properties(${loops} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+set_source_files_properties(${loops} PROPERTIES COMPILE_OPTIONS "-ffp-contract=off;-fno-math-errno")
 target_include_directories(purine PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include>)
 target_compile_features(purine PUBLIC cxx_std_20)

@@ -14,10 +14,10 @@ template <typename T>
 void transpose_block(const T* x, std::int64_t x_step, T* y, std::int64_t y_step, std::int64_t rows,
                      std::int64_t columns) {
   constexpr std::int64_t block = 16;
-  for (std::int64_t row = 0; row < rows; row += block) {
-    const std::int64_t row_end = std::min(rows, row + block);
-    for (std::int64_t column = 0; column < columns; column += block) {
-      const std::int64_t column_end = std::min(columns, column + block);
+  for (std::int64_t column = 0; column < columns; column += block) {
+    const std::int64_t column_end = std::min(columns, column + block);
+    for (std::int64_t row = 0; row < rows; row += block) {
+      const std::int64_t row_end = std::min(rows, row + block);
       for (std::int64_t c = column; c < column_end; ++c) {
         for (std::int64_t r = row; r < row_end; ++r) y[c * y_step + r] = x[r * x_step + c];
       }
