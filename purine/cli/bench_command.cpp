@@ -73,12 +73,12 @@ int bench(const BenchRequest& request) {
   SessionOptions options;
   options.seed = static_cast<std::uint64_t>(request.seed);
   if (request.trace) {
-    trace.emplace(request.warm_up, request.warm_up + request.steps, *runtime);
+    trace.emplace(request.warm_up, request.warm_up + request.steps, 1000, *runtime);
     options.trace = trace->hook();
   }
   Session session(*runtime, graph, options);
   const std::vector<double> seconds = run(session, request);
-  if (trace) trace->write(*request.trace, 1000);
+  if (trace) trace->write(*request.trace);
 
   const auto images = static_cast<double>(request.batch);
   const double median_rate = images / median(seconds);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,14 @@ std::vector<std::string> track_names(const Runtime& runtime) {
   return names;
 }
 
+// Events that a track has room for: as many as a file of that size can show, and no more than the steps of a
+// large network make.
+std::size_t capacity(std::int64_t steps, std::uint64_t max_bytes) {
+  constexpr std::uint64_t bytes_per_event = 150;  // of JSON, at least
+  constexpr std::uint64_t events_per_step = 20'000;
+  return std::min(max_bytes / bytes_per_event, static_cast<std::uint64_t>(steps) * events_per_step);
+}
+
 void add_labels(trace::Trace& trace, const Program& program) {
   for (std::uint32_t op = 0; op < program.operator_count(); ++op) {
     trace.operators.push_back(
@@ -35,8 +44,12 @@ void add_labels(trace::Trace& trace, const Program& program) {
 
 }  // namespace
 
-StepTrace::StepTrace(std::int64_t first, std::int64_t end, const Runtime& runtime)
-    : end_(end), recorder_(track_names(runtime), {.first_iteration = first, .end_iteration = end}) {
+StepTrace::StepTrace(std::int64_t first, std::int64_t end, std::int64_t megabytes, const Runtime& runtime)
+    : end_(end),
+      max_bytes_(static_cast<std::uint64_t>(megabytes) * 1'000'000),
+      recorder_(
+          track_names(runtime),
+          {.capacity = capacity(end - first, max_bytes_), .first_iteration = first, .end_iteration = end}) {
   int track = runtime.workers();
   for (const Location& device : runtime.devices()) {
     if (device.kind == DeviceKind::cpu) continue;
@@ -52,13 +65,19 @@ std::function<void(const RanEvent&)> StepTrace::hook() {
 }
 
 void StepTrace::record(const RanEvent& event) {
-  const Program* first = nullptr;
+  const Program* first = first_program_.load(std::memory_order_relaxed);
   std::uint32_t op = event.op;
-  if (!first_program_.compare_exchange_strong(first, event.program) && first != event.program) {
+  if (first != event.program && !(first == nullptr && claim(event.program))) {
     second_program_.store(event.program, std::memory_order_relaxed);
     op |= second_mark;
   }
   recorder_.record(track_of(event), op, event.part, event.iteration, event.begin, event.end);
+}
+
+// True if the first program is this one.
+bool StepTrace::claim(const Program* program) {
+  const Program* first = nullptr;
+  return first_program_.compare_exchange_strong(first, program) || first == program;
 }
 
 int StepTrace::track_of(const RanEvent& event) const {
@@ -67,7 +86,7 @@ int StepTrace::track_of(const RanEvent& event) const {
   return device_tracks_.at(lane.location) + (lane.kind == LaneKind::compute ? 0 : 1);
 }
 
-void StepTrace::write(const std::filesystem::path& path, std::int64_t megabytes) const {
+void StepTrace::write(const std::filesystem::path& path) const {
   trace::Trace trace = recorder_.trace();
   std::uint32_t offset = 0;
   if (const Program* first = first_program_.load()) {
@@ -79,7 +98,7 @@ void StepTrace::write(const std::filesystem::path& path, std::int64_t megabytes)
     if ((event.op & second_mark) != 0) event.op = (event.op & ~second_mark) + offset;
   }
   trace.sort();
-  trace::write_chrome_trace(path, trace, {.max_bytes = static_cast<std::uint64_t>(megabytes) * 1'000'000});
+  trace::write_chrome_trace(path, trace, {.max_bytes = max_bytes_});
 }
 
 }  // namespace purine::train

@@ -16,22 +16,24 @@ namespace purine::train {
 /// the iterations are over.
 class StepTrace {
  public:
-  /// Iterations [first, end) on the devices of a runtime.
-  StepTrace(std::int64_t first, std::int64_t end, const Runtime& runtime);
+  /// Iterations [first, end) on the devices of a runtime, for a file of so many megabytes.
+  StepTrace(std::int64_t first, std::int64_t end, std::int64_t megabytes, const Runtime& runtime);
 
   std::function<void(const RanEvent&)> hook();
   std::int64_t end() const { return end_; }
   /// True if anything was recorded.
   bool has_events() const { return first_program_.load() != nullptr; }
-  /// Writes Chrome's format, at most `megabytes` large; the session must not run meanwhile.
-  void write(const std::filesystem::path& path, std::int64_t megabytes) const;
+  /// Writes Chrome's format; the session must not run meanwhile.
+  void write(const std::filesystem::path& path) const;
 
  private:
   void record(const RanEvent& event);
+  bool claim(const Program* program);
   int track_of(const RanEvent& event) const;
 
   std::map<Location, int> device_tracks_;  // of devices that have queues in place of workers
   std::int64_t end_;
+  std::uint64_t max_bytes_;
   trace::Recorder recorder_;
   // The programs that events came from: a session has one for whole batches and one for an epoch's last.
   // Their operators are numbered one behind the other.

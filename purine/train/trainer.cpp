@@ -151,7 +151,7 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
   SessionOptions session_options;
   session_options.seed = static_cast<std::uint64_t>(this->job().train.seed);
   if (const Job::Trace& trace = this->job().trace; trace.steps > 0) {
-    trace_.emplace(trace.first_step, trace.first_step + trace.steps, runtime);
+    trace_.emplace(trace.first_step, trace.first_step + trace.steps, trace.megabytes, runtime);
     session_options.trace = trace_->hook();
   }
   session_ = std::make_unique<Session>(runtime, graph_, std::move(session_options));
@@ -367,7 +367,7 @@ void Trainer::Implementation::save() {
 void Trainer::Implementation::write_trace(bool at_end) {
   if (!trace_ || trace_is_written_ || !trace_->has_events()) return;
   if (step_ < trace_->end() && !at_end) return;
-  trace_->write(folder_->paths().trace(), job().trace.megabytes);
+  trace_->write(folder_->paths().trace());
   trace_is_written_ = true;
 }
 

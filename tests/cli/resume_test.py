@@ -69,6 +69,15 @@ class ResumeTest(CommandTest):
         self.purine("train", "--resume", "--run-folder", "runs/job")
         self.assertEqual(self.checkpoints("runs/job")[-1].read_bytes(), self.reference())
 
+    def test_a_second_interrupt_ends_at_once(self):
+        self.write_long_job(3000, every_steps=5)
+        process = self.run_until(10)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            process.send_signal(signal_number)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.purine("eval", "runs/job")  # whatever was saved last is whole
+
     def test_a_killed_run_goes_on_from_its_last_checkpoint(self):
         self.write_long_job(300, every_steps=7)
         process = self.run_until(30)

@@ -1,9 +1,17 @@
 """Training runs from the command line, from beginning to end."""
 import array
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
 import unittest
 
-from command import CLASSES, CommandTest, write_folder, write_idx
+from command import CLASSES, COMMAND, CommandTest, write_folder, write_idx
 
 
 class TrainTest(CommandTest):
@@ -42,6 +50,30 @@ class TrainTest(CommandTest):
                   if event["ph"] == "X"]
         self.assertEqual({event["args"]["iteration"] for event in events}, {3, 4})
         self.assertIn("small_convnet/block1/conv/conv2d", {event["name"] for event in events})
+
+    def test_a_terminal_shows_a_bar(self):
+        write_idx(self.folder / "set")
+        self.write_job()
+        here, there = pty.openpty()
+        fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("4H", 24, 130, 0, 0))
+        process = subprocess.Popen([COMMAND, "train", "job.toml"], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                   stdout=there, stderr=subprocess.PIPE)
+        os.close(there)
+        shown = b""
+        with contextlib.suppress(OSError):  # which is how a terminal ends
+            while content := os.read(here, 4096):
+                shown += content
+        os.close(here)
+        self.assertEqual(process.communicate()[1], b"")
+        self.assertEqual(process.returncode, 0)
+        text = shown.decode().replace("\r\n", "\n")
+        bars = re.findall(r"\r(epoch [^\r\033]*)\033\[K", text)
+        self.assertTrue(bars, text)
+        self.assertRegex(bars[0], r"^epoch 1/2 \[=*> *\] step 1/16  loss \d\.\d{4}  accuracy \d+\.\d%  .* images/s  .* left  "
+                                  r"\d+% waiting for data$")
+        self.assertLess(max(map(len, bars)), 130)
+        self.assertNotIn("\nepoch 1/2  step", text, "the bar takes the place of lines")
+        self.assertIn("\ntest accuracy  ", text)
 
     def test_an_epochs_means_weigh_every_sample_alike(self):
         write_idx(self.folder / "set", training=20)  # two batches of 8 and one of 4

@@ -158,6 +158,32 @@ TEST_P(SessionTest, GoesOnWhereItStopped) {
     EXPECT_EQ(read(other, variable), reference.variable(variable));
 }
 
+TEST_P(SessionTest, ALoopThatIsStoppedSeesEveryStepThatHasBegun) {
+  Runtime runtime({.workers = GetParam()});
+  test::register_mix(runtime.cpu_kernels());
+  Graph graph;
+  test::build_random_graph(graph, 5, {.operators = 20, .variables = 3});
+  Reference reference(graph);
+  Session session(runtime, graph);
+  std::int64_t steps = 0;
+  for (int run = 0; run < 3; ++run) {
+    std::int64_t stopped_at = -1;
+    for (const Step& step : session.run({.steps = 1000})) {
+      ASSERT_EQ(step.index, steps++);
+      ASSERT_EQ(step.value(graph.watched()[0]), static_cast<double>(reference.step(step.index)));
+      if (step.index % 100 == 7 && stopped_at < 0) {
+        stopped_at = step.index;
+        session.stop();
+      }
+    }
+    EXPECT_EQ(session.iteration(), steps) << "no step has run that the loop has not seen";
+    EXPECT_LT(steps, stopped_at + 20);
+    for (const Variable variable : graph.variables()) {
+      EXPECT_EQ(read(session, variable), reference.variable(variable)) << variable.path();
+    }
+  }
+}
+
 TEST_P(SessionTest, AnOperatorThatFailsEndsTheRunAndNoVariableTakesWhatDependsOnIt) {
   Runtime runtime({.workers = GetParam()});
   test::register_mix(runtime.cpu_kernels());
