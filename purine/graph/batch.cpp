@@ -190,6 +190,7 @@ std::string leading_text(Tensor tensor) {
 }  // namespace
 
 std::int64_t batch_size(Graph& graph) {
+  if (graph.batch_recipe().make) return graph.batch_recipe().samples;
   Tensor found;
   for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
     if (!graph.op(i).contract().brings_samples()) continue;
@@ -221,6 +222,10 @@ void with_batch_size(Graph& from, std::int64_t samples, Graph& out) {
                 "a batch has at least 1 sample, " + std::to_string(samples) + " were asked for");
   }
   if (batch < 1) throw Error("with_batch_size", "the graph's batch has no samples");
+  if (from.batch_recipe().make) {
+    from.batch_recipe().make(samples, out);
+    return;
+  }
   BatchFlow flow(from, batch, samples);
   flow.run();
   CopyHooks hooks;

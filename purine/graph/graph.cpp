@@ -34,7 +34,7 @@ void check_part(std::string_view part, std::string_view name) {
     throw Error("graph",
                 name.empty() ? "a name is empty" : "the name '" + std::string(name) + "' has an empty part");
   }
-  for (const char c : part) {
+  for (const char c : part.substr(part.front() == '@' && part.size() > 1 ? 1 : 0)) {
     const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                       c == '_' || c == '-' || c == '.';
     if (!good) {
@@ -62,6 +62,12 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 }
 
 }  // namespace
+
+std::string_view logical_path(std::string_view path) {
+  if (!path.starts_with('@')) return path;
+  const auto slash = path.find('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
 
 std::size_t Graph::NameHash::operator()(const Name& name) const {
   return mix(mix(name.scope, name.base), name.number);

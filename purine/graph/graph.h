@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <span>
@@ -31,6 +32,10 @@ struct VariableOptions {
 /// must have paths of their own: a second one of the same path is an error. A name may be a path itself,
 /// below the current scope (`conv1/weight/momentum`): its scopes are entered as they are, and made where they
 /// don't exist.
+///
+/// A part of a name may begin with '@': a graph that was divided over several locations has what lies at the
+/// second one below `@1`, under the path that it had in the graph for one (`@1/lenet/conv1/weight`);
+/// `logical_path` gives that path back.
 class Graph {
  public:
   Graph();
@@ -50,6 +55,18 @@ class Graph {
   Operator add(ContractPtr contract, std::initializer_list<Tensor> inputs, std::string_view name = {});
   /// Marks a tensor whose value the host reads in each iteration (a loss, an accuracy): `Step::value`.
   void watch(Tensor tensor);
+
+  /// How a graph that was made from another one is made for another number of samples.
+  struct BatchRecipe {
+    std::int64_t samples = 0;  ///< of one iteration of this graph
+    /// Makes it for another number, in `out`, which is empty. Inputs and variables keep their paths, and
+    /// watched tensors their order.
+    std::function<void(std::int64_t samples, Graph& out)> make = {};
+  };
+  /// What `batch_size` and `with_batch_size` (purine/graph/transform.h) then answer by.
+  void set_batch_recipe(BatchRecipe recipe) { batch_recipe_ = std::move(recipe); }
+  /// Without a function if none was set.
+  const BatchRecipe& batch_recipe() const { return batch_recipe_; }
 
   /// While the returned object lives, names are made under `name`: `auto scope = g.scope("conv1");`.
   class Scope {
@@ -192,7 +209,12 @@ class Graph {
   std::map<Location, std::uint32_t> location_index_;
   std::uint32_t current_scope_ = 0;
   std::uint32_t current_location_ = 0;
+  BatchRecipe batch_recipe_;
 };
+
+/// The path that a vertex of a divided graph has in the graph for one location: without a leading `@1/`. It
+/// names random streams, so that pieces and replicas draw what the whole would.
+std::string_view logical_path(std::string_view path);
 
 /// Consumers of every tensor, in operator order: made once by those who walk a graph forward.
 class Consumers {

@@ -182,7 +182,7 @@ void Program::bind_kernels(const FreezeOptions& options, const std::vector<bool>
                                              std::span<const TensorInfo>(infos).subspan(input_count),
                                              std::span<const Layout>(layouts).first(input_count),
                                              std::span<const Layout>(layouts).subspan(input_count),
-                                             options.seed, hash_text(name), name});
+                                             options.seed, hash_text(logical_path(name)), name});
     }
     std::size_t& scratch = memory_[place(op)].scratch_per_worker;
     scratch = std::max(scratch, kernels_[op]->scratch_bytes());

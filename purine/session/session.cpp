@@ -204,7 +204,7 @@ class Session::Implementation {
   int workers_;
   std::int64_t samples_per_epoch_ = 0;
   std::int64_t batch_ = 0;
-  std::map<std::uint32_t, Fill> fills_;
+  std::map<std::string, Fill> fills_;  // by the input's path
   WaitMeter meter_;
   std::unique_ptr<DeviceMemory> memory_;  // of both programs: only one of them runs at a time
   std::vector<AlignedBuffer> scratch_;    // by worker
@@ -322,7 +322,7 @@ void Session::feed(Tensor input, Fill fill) {
     throw Error("session", "is no input of the session's graph", "feed what Graph::input returned");
   }
   drain();
-  implementation_->fills_[input.index()] = std::move(fill);
+  implementation_->fills_[input.path()] = std::move(fill);
 }
 
 const Program& Session::program() const {

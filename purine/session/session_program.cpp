@@ -23,7 +23,7 @@ void prepare_this_thread() {
 }  // namespace
 
 SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOptions& options,
-                               const std::map<std::uint32_t, Fill>& fills, WaitMeter& meter)
+                               const std::map<std::string, Fill>& fills, WaitMeter& meter)
     : graph_(graph),
       options_(options),
       fills_(fills),
@@ -130,10 +130,9 @@ std::unique_ptr<Kernel> SessionProgram::read_kernel(Tensor tensor) {
 }
 
 std::unique_ptr<Kernel> SessionProgram::input_kernel(Tensor tensor) {
-  const std::uint32_t index = tensor.index();
   const std::size_t bytes = tensor.info().bytes();
-  return make_kernel([this, index, bytes](const KernelCall& call) {
-    const auto fill = fills_.find(index);
+  return make_kernel([this, path = tensor.path(), bytes](const KernelCall& call) {
+    const auto fill = fills_.find(path);
     if (fill == fills_.end()) {
       throw Error("session", "the input has no values", "call Session::feed for it before the first run");
     }

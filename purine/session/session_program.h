@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "purine/runtime/dispatcher.h"
@@ -20,9 +21,9 @@ class SessionProgram final : public Executor {
  public:
   using Fill = std::function<void(std::int64_t, std::span<std::byte>)>;
 
-  /// All arguments must outlive it; `fills` may change while nothing runs.
+  /// All arguments must outlive it; `fills`, by the inputs' paths, may change while nothing runs.
   SessionProgram(Runtime& runtime, Graph& graph, const SessionOptions& options,
-                 const std::map<std::uint32_t, Fill>& fills, WaitMeter& meter);
+                 const std::map<std::string, Fill>& fills, WaitMeter& meter);
 
   const Program& program() const { return *program_; }
   /// Gives the program its memory and makes its lanes. `scratch` holds a buffer for each worker.
@@ -53,7 +54,7 @@ class SessionProgram final : public Executor {
 
   Graph& graph_;
   const SessionOptions& options_;
-  const std::map<std::uint32_t, Fill>& fills_;
+  const std::map<std::string, Fill>& fills_;
   WaitMeter& meter_;
   std::unique_ptr<Program> program_;
   std::vector<std::uint8_t> brings_data_;  // by operator

@@ -50,7 +50,7 @@ class Variables {
   /// The values of all variables, sorted by path: what io::save_safetensors takes.
   std::vector<io::HostTensor> values() const;
   /// Makes the graph's variables that don't exist yet and gives them their initial values, each from the
-  /// random stream of its path. One that exists must have the graph's info.
+  /// random stream of its logical path. One that exists must have the graph's info.
   void create(Graph& graph, const KernelRegistry& kernels, std::uint64_t seed);
 
  private:

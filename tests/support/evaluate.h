@@ -19,7 +19,7 @@
 namespace purine::test {
 
 /// Holds the values of a graph's tensors. Variables begin with the value that their initial contract makes;
-/// inputs must be set. Operators' random streams are hashes of their paths, as variables' are.
+/// inputs must be set. Operators' random streams are hashes of their logical paths, as variables' are.
 class Evaluator {
  public:
   explicit Evaluator(Graph& graph, std::uint64_t seed = 1) : graph_(graph), seed_(seed) {}
@@ -88,7 +88,7 @@ class Evaluator {
     const Contract& initial = graph_.as_variable(tensor).initial();
     RunOptions options;
     options.seed = seed_;
-    options.stream = hash_text(tensor.path());
+    options.stream = hash_text(logical_path(tensor.path()));
     options.path = tensor.path();
     const ContractPtr contract = initial.shared_from_this();
     values_[tensor.index()] = run_operator(contract, std::span<const Array>(), options)[0];
@@ -99,7 +99,7 @@ class Evaluator {
     for (int i = 0; i < op.input_count(); ++i) inputs.push_back(values_.at(op.input(i).index()));
     RunOptions options;
     options.seed = seed_;
-    options.stream = hash_text(op.path());
+    options.stream = hash_text(logical_path(op.path()));
     options.iteration = iteration_;
     options.path = op.path();
     try {
