@@ -1,0 +1,227 @@
+#include "purine/parallel/collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "purine/core/error.h"
+#include "purine/ops/concat.h"
+#include "purine/ops/copy.h"
+#include "purine/ops/reshape.h"
+#include "purine/ops/sum_n.h"
+
+namespace purine::parallel {
+namespace {
+
+/// Elements [begin, end) of a tensor of rank 1, at its location.
+Tensor slice(Tensor x, std::int64_t begin, std::int64_t end) {
+  if (begin == 0 && end == x.shape()[0]) return x;
+  const auto place = x.graph().at(x.location());
+  return ops::slice(x, 0, begin, end);
+}
+
+Tensor concat(const std::vector<Tensor>& tensors) {
+  if (tensors.size() == 1) return tensors.front();
+  const auto place = tensors.front().graph().at(tensors.front().location());
+  return ops::concat(tensors, 0);
+}
+
+Tensor sum(std::span<const Tensor> tensors) {
+  if (tensors.size() == 1) return tensors.front();
+  const auto place = tensors.front().graph().at(tensors.front().location());
+  return ops::sum_n(tensors, "sum");
+}
+
+Tensor reshape(Tensor x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  const auto place = x.graph().at(x.location());
+  return ops::reshape(x, {shape.begin(), shape.end()});
+}
+
+/// Elements of the n-th part of so many; the first parts have one more where it doesn't come out even.
+std::pair<std::int64_t, std::int64_t> part(std::int64_t elements, std::size_t index, std::size_t count) {
+  const auto i = static_cast<std::int64_t>(index);
+  const auto n = static_cast<std::int64_t>(count);
+  const auto begin = [&](std::int64_t k) { return elements / n * k + std::min(elements % n, k); };
+  return {begin(i), begin(i + 1)};
+}
+
+std::vector<Tensor> flatten(std::span<const Tensor> parts) {
+  std::vector<Tensor> flat;
+  for (const Tensor tensor : parts) flat.push_back(reshape(tensor, {tensor.shape().elements()}));
+  return flat;
+}
+
+std::vector<Tensor> unflatten(std::vector<Tensor> flat, const Shape& shape) {
+  for (Tensor& tensor : flat) tensor = reshape(tensor, shape);
+  return flat;
+}
+
+/// True where n locations cannot each have some of the elements.
+bool too_small(std::span<const Tensor> parts) {
+  return parts.front().shape().elements() < static_cast<std::int64_t>(parts.size());
+}
+
+}  // namespace
+
+Tensor reduce(std::span<const Tensor> parts, Location at) {
+  PURINE_CHECK(!parts.empty());
+  std::vector<Tensor> here;
+  for (const Tensor tensor : parts) here.push_back(ops::copy(tensor, at));
+  return sum(here);
+}
+
+std::vector<Tensor> broadcast(Tensor x, std::span<const Location> locations) {
+  // The source first; then everyone sends to the one that lies as far ahead as there were in the last round.
+  std::vector<std::size_t> order;
+  std::vector<Tensor> result(locations.size());
+  for (std::size_t i = 0; i < locations.size(); ++i) {
+    if (locations[i] == x.location()) {
+      result[i] = x;
+    } else {
+      order.push_back(i);
+    }
+  }
+  std::vector<Tensor> reached = {x};
+  for (std::size_t next = 0; next < order.size();) {
+    const std::size_t senders = reached.size();
+    for (std::size_t i = 0; i < senders && next < order.size(); ++i, ++next) {
+      result[order[next]] = ops::copy(reached[i], locations[order[next]]);
+      reached.push_back(result[order[next]]);
+    }
+  }
+  return result;
+}
+
+std::vector<Tensor> central_all_reduce(std::span<const Tensor> parts, std::int64_t number) {
+  const Location root = parts[static_cast<std::size_t>(number) % parts.size()].location();
+  const Tensor sum = reduce(parts, root);
+  std::vector<Tensor> results;
+  for (const Tensor tensor : parts) results.push_back(ops::copy(sum, tensor.location()));
+  return results;
+}
+
+std::vector<Tensor> sharded_all_reduce(std::span<const Tensor> parts, std::int64_t number) {
+  if (too_small(parts)) return central_all_reduce(parts, number);
+  const std::size_t count = parts.size();
+  const std::vector<Tensor> flat = flatten(parts);
+  const std::int64_t elements = flat.front().shape()[0];
+  std::vector<Tensor> shards;
+  for (std::size_t owner = 0; owner < count; ++owner) {
+    const auto [begin, end] = part(elements, owner, count);
+    std::vector<Tensor> slices;
+    for (const Tensor tensor : flat) slices.push_back(slice(tensor, begin, end));
+    shards.push_back(reduce(slices, parts[owner].location()));
+  }
+  std::vector<Tensor> results;
+  for (const Tensor tensor : parts) {
+    std::vector<Tensor> gathered;
+    for (const Tensor shard : shards) gathered.push_back(ops::copy(shard, tensor.location()));
+    results.push_back(concat(gathered));
+  }
+  return unflatten(std::move(results), parts.front().shape());
+}
+
+std::vector<Tensor> ring_all_reduce(std::span<const Tensor> parts, std::int64_t number) {
+  if (too_small(parts)) return central_all_reduce(parts, number);
+  const std::size_t count = parts.size();
+  const std::vector<Tensor> flat = flatten(parts);
+  const std::int64_t elements = flat.front().shape()[0];
+  std::vector<std::vector<Tensor>> chunks(count, std::vector<Tensor>(count));  // by location, by chunk
+  for (std::size_t chunk = 0; chunk < count; ++chunk) {
+    const auto [begin, end] = part(elements, chunk, count);
+    // Around once from location `chunk` on, which adds up; the last one has the sum, which goes around again.
+    Tensor running = slice(flat[chunk], begin, end);
+    for (std::size_t step = 1; step < count; ++step) {
+      const std::size_t at = (chunk + step) % count;
+      const std::array<Tensor, 2> pair = {ops::copy(running, parts[at].location()),
+                                          slice(flat[at], begin, end)};
+      running = sum(pair);
+    }
+    for (std::size_t step = count - 1; step < 2 * count - 1; ++step) {
+      const std::size_t at = (chunk + step) % count;
+      running = ops::copy(running, parts[at].location());
+      chunks[at][chunk] = running;
+    }
+  }
+  std::vector<Tensor> results;
+  for (const std::vector<Tensor>& gathered : chunks) results.push_back(concat(gathered));
+  return unflatten(std::move(results), parts.front().shape());
+}
+
+std::vector<Tensor> tree_all_reduce(std::span<const Tensor> parts, std::int64_t number) {
+  const std::size_t count = parts.size();
+  const auto root = static_cast<std::size_t>(number) % count;
+  std::vector<Tensor> running;  // from the root on
+  for (std::size_t i = 0; i < count; ++i) running.push_back(parts[(root + i) % count]);
+  std::size_t top = 1;
+  for (std::size_t step = 1; step < count; step *= 2) {
+    for (std::size_t i = 0; i + step < count; i += 2 * step) {
+      const std::array<Tensor, 2> pair = {running[i], ops::copy(running[i + step], running[i].location())};
+      running[i] = sum(pair);
+    }
+    top = step;
+  }
+  std::vector<Tensor> results(count);
+  for (std::size_t step = top; step > 0; step /= 2) {
+    for (std::size_t i = 0; i + step < count; i += 2 * step) {
+      running[i + step] = ops::copy(running[i], running[i + step].location());
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) results[(root + i) % count] = running[i];
+  return results;
+}
+
+Composition cheapest_all_reduce(double bytes, int locations, const Link& link) {
+  constexpr int most_sharded = 64;
+  const double others = locations - 1;
+  const double transfer = bytes / link.bytes_per_second;
+  const double rounds = std::ceil(std::log2(static_cast<double>(locations)));
+  const double central = link.latency + others * (link.overhead + transfer);
+  const double sharded = locations > most_sharded
+                             ? central + 1
+                             : link.latency * 1.5 + others * (link.overhead + transfer / locations);
+  const double tree = rounds * (link.latency + link.overhead + transfer);
+  if (central <= sharded && central <= tree) return Composition::central;
+  return sharded <= tree ? Composition::sharded : Composition::tree;
+}
+
+AllReduce all_reduce_by_cost(const Link& link) {
+  return [link](std::span<const Tensor> parts, std::int64_t number) {
+    const auto bytes = static_cast<double>(parts.front().info().bytes());
+    switch (cheapest_all_reduce(bytes, static_cast<int>(parts.size()), link)) {
+      case Composition::central:
+        return central_all_reduce(parts, number);
+      case Composition::sharded:
+        return sharded_all_reduce(parts, number);
+      case Composition::tree:
+        break;
+    }
+    return tree_all_reduce(parts, number);
+  };
+}
+
+AllReduce in_chunks(AllReduce all_reduce, std::size_t bytes) {
+  PURINE_CHECK(bytes > 0);
+  return [all_reduce = std::move(all_reduce), bytes](std::span<const Tensor> parts, std::int64_t number) {
+    const TensorInfo& info = parts.front().info();
+    if (info.bytes() <= bytes) return all_reduce(parts, number);
+    const std::size_t count = (info.bytes() + bytes - 1) / bytes;
+    const std::vector<Tensor> flat = flatten(parts);
+    std::vector<std::vector<Tensor>> chunks(parts.size());  // by location
+    for (std::size_t chunk = 0; chunk < count; ++chunk) {
+      const auto [begin, end] = part(flat.front().shape()[0], chunk, count);
+      std::vector<Tensor> slices;
+      for (const Tensor tensor : flat) slices.push_back(slice(tensor, begin, end));
+      const std::vector<Tensor> sums = all_reduce(slices, number + static_cast<std::int64_t>(chunk));
+      for (std::size_t i = 0; i < sums.size(); ++i) chunks[i].push_back(sums[i]);
+    }
+    std::vector<Tensor> results;
+    for (const std::vector<Tensor>& gathered : chunks) results.push_back(concat(gathered));
+    return unflatten(std::move(results), info.shape);
+  };
+}
+
+}  // namespace purine::parallel

@@ -1,0 +1,160 @@
+#include "purine/parallel/collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <ostream>
+#include <string>
+
+#include "tests/support/evaluate.h"
+
+namespace purine::parallel {
+namespace {
+
+using test::Array;
+using test::Evaluator;
+
+/// Inputs of one shape at n locations.
+struct Parts {
+  Graph graph;
+  std::vector<Tensor> tensors;
+
+  Parts(int count, const Shape& shape) {
+    for (int i = 0; i < count; ++i) {
+      const auto place = graph.at({0, DeviceKind::emu, i});
+      tensors.push_back(graph.input("x" + std::to_string(i), {shape, DType::f32}));
+    }
+  }
+
+  /// The value of element k at location i: exact in any order of summation.
+  static double value(std::int64_t k, std::size_t i) {
+    return static_cast<double>(k * 7 % 11) * std::pow(2.0, static_cast<double>(i));
+  }
+
+  std::vector<Array> run(const std::vector<Tensor>& results) {
+    verify(graph);
+    Evaluator evaluator(graph);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      Array values(tensors[i].info());
+      for (std::int64_t k = 0; k < values.elements(); ++k) values.set(k, value(k, i));
+      evaluator.set(tensors[i], std::move(values));
+    }
+    return evaluator.compute(results);
+  }
+
+  Array expected() const {
+    Array sum(tensors.front().info());
+    for (std::int64_t k = 0; k < sum.elements(); ++k) {
+      double total = 0;
+      for (std::size_t i = 0; i < tensors.size(); ++i) total += value(k, i);
+      sum.set(k, total);
+    }
+    return sum;
+  }
+
+  /// Bytes that a location sends, and receives.
+  std::pair<std::size_t, std::size_t> traffic(Location location) {
+    std::pair<std::size_t, std::size_t> bytes;
+    for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
+      const Operator op = graph.op(i);
+      if (op.type() != "copy") continue;
+      if (op.input(0).location() == location) bytes.first += op.output().info().bytes();
+      if (op.location() == location) bytes.second += op.output().info().bytes();
+    }
+    return bytes;
+  }
+};
+
+struct Case {
+  std::string name;
+  AllReduce all_reduce;
+};
+
+class AllReduceTest : public testing::TestWithParam<Case> {};
+
+TEST_P(AllReduceTest, GivesTheSumAtEveryLocation) {
+  for (const int count : {2, 3, 4, 5, 8}) {
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{3}, Shape{4, 7}, Shape{2, 3, 5, 1}}) {
+      for (const int number : {0, 4}) {
+        SCOPED_TRACE(std::to_string(count) + " of " + shape.text());
+        Parts parts(count, shape);
+        const std::vector<Tensor> sums = GetParam().all_reduce(parts.tensors, number);
+        ASSERT_EQ(sums.size(), parts.tensors.size());
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+          EXPECT_EQ(sums[i].location(), parts.tensors[i].location());
+        }
+        for (const Array& sum : parts.run(sums)) EXPECT_EQ(sum, parts.expected());
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Compositions, AllReduceTest,
+                         testing::Values(Case{"central", central_all_reduce},
+                                         Case{"sharded", sharded_all_reduce}, Case{"ring", ring_all_reduce},
+                                         Case{"tree", tree_all_reduce}, Case{"by_cost", all_reduce_by_cost()},
+                                         Case{"chunks", in_chunks(ring_all_reduce, 16)}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(AllReduceTrafficTest, IsWhatEachCompositionPromises) {
+  const Shape shape{12};  // 48 bytes at 4 locations
+  const auto traffic = [&](const AllReduce& all_reduce, int location) {
+    Parts parts(4, shape);
+    all_reduce(parts.tensors, 1);
+    return parts.traffic({0, DeviceKind::emu, location});
+  };
+  using Bytes = std::pair<std::size_t, std::size_t>;
+  EXPECT_EQ(traffic(central_all_reduce, 1), (Bytes{144, 144}));
+  EXPECT_EQ(traffic(central_all_reduce, 0), (Bytes{48, 48}));
+  for (int location = 0; location < 4; ++location) {
+    EXPECT_EQ(traffic(sharded_all_reduce, location), (Bytes{72, 72}));
+    EXPECT_EQ(traffic(ring_all_reduce, location), (Bytes{72, 72}));
+  }
+  EXPECT_EQ(traffic(tree_all_reduce, 1), (Bytes{96, 96}));
+  EXPECT_EQ(traffic(tree_all_reduce, 2), (Bytes{48, 48}));
+}
+
+TEST(AllReduceTrafficTest, OfARingIsWithNeighboursAlone) {
+  Parts parts(5, {10});
+  ring_all_reduce(parts.tensors, 0);
+  for (std::uint32_t i = 0; i < parts.graph.operator_count(); ++i) {
+    const Operator op = parts.graph.op(i);
+    if (op.type() != "copy") continue;
+    EXPECT_EQ((op.input(0).location().index + 1) % 5, op.location().index);
+  }
+}
+
+TEST(CheapestAllReduceTest, FollowsSizeAndNumber) {
+  const Link link{.latency = 50e-6, .overhead = 5e-6, .bytes_per_second = 1e9};
+  EXPECT_EQ(cheapest_all_reduce(100, 2, link), Composition::central);
+  EXPECT_EQ(cheapest_all_reduce(100, 4, link), Composition::central);
+  EXPECT_EQ(cheapest_all_reduce(4e6, 4, link), Composition::sharded);
+  EXPECT_EQ(cheapest_all_reduce(4e6, 64, link), Composition::sharded);
+  EXPECT_EQ(cheapest_all_reduce(100, 1024, link), Composition::tree);
+  EXPECT_EQ(cheapest_all_reduce(4e6, 1024, link), Composition::tree);
+}
+
+TEST(InChunksTest, CutsNothingThatIsSmallEnough) {
+  Parts parts(2, {4});
+  in_chunks(central_all_reduce, 16)(parts.tensors, 0);
+  for (std::uint32_t i = 0; i < parts.graph.operator_count(); ++i) {
+    EXPECT_NE(parts.graph.op(i).type(), "slice");
+  }
+}
+
+TEST(BroadcastTest, ReachesAllInAsManyRoundsAsDoublingTakes) {
+  Parts parts(9, {2});
+  std::vector<Location> locations;
+  for (const Tensor tensor : parts.tensors) locations.push_back(tensor.location());
+  const std::vector<Tensor> reached = broadcast(parts.tensors[3], locations);
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    EXPECT_EQ(reached[i].location(), locations[i]);
+    int hops = 0;
+    for (Tensor x = reached[i]; x.has_producer(); x = x.producer().input(0)) ++hops;
+    EXPECT_LE(hops, 4);
+  }
+  for (const Array& value : parts.run(reached)) EXPECT_EQ(value.at(1), Parts::value(1, 3));
+}
+
+}  // namespace
+}  // namespace purine::parallel

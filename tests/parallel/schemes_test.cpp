@@ -1,0 +1,218 @@
+#include "purine/parallel/schemes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "purine/models/lenet.h"
+#include "purine/nn/layers.h"
+#include "purine/ops/loss.h"
+#include "purine/ops/pooling.h"
+#include "purine/ops/relu.h"
+#include "purine/ops/reshape.h"
+#include "purine/optim/optimizers.h"
+#include "tests/parallel/compare.h"
+#include "tests/support/error_text.h"
+
+namespace purine::parallel {
+namespace {
+
+using test::error_text;
+using test::expect_same;
+
+std::vector<Location> devices(int count) {
+  std::vector<Location> locations;
+  for (int i = 0; i < count; ++i) locations.push_back({0, DeviceKind::emu, i});
+  return locations;
+}
+
+/// LeNet's shape, small: two convolutions with pooling, two fully connected layers, momentum.
+struct Net {
+  Graph graph;
+  Tensor loss;
+
+  explicit Net(std::int64_t samples, DType dtype = DType::f64) {
+    Tensor x = graph.input("image", {{samples, 2, 12, 12}, dtype});
+    const Tensor label = graph.input("label", {{samples}, DType::i64});
+    x = ops::max_pool2d(nn::conv2d(x, 6, 3, {}, "conv1"), {}, "pool1");
+    x = ops::relu(ops::max_pool2d(nn::conv2d(x, 5, 2, {}, "conv2"), {}, "pool2"));
+    x = ops::relu(nn::linear(ops::flatten(x), 9, {}, "fc1"));
+    x = nn::linear(x, 7, {}, "fc2");
+    loss = ops::softmax_cross_entropy(x, label, "loss");
+    graph.watch(ops::accuracy(x, label));
+    optim::momentum(loss, {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01});
+  }
+};
+
+using Scheme = std::function<Partitioned(Graph&, int count)>;
+
+const std::map<std::string, Scheme>& schemes() {
+  static const std::map<std::string, Scheme> all = {
+      {"data", [](Graph& g, int n) { return data_parallel(g, Mesh(devices(n))); }},
+      {"data_ring",
+       [](Graph& g, int n) {
+         return data_parallel(g, Mesh(devices(n)), {.partition = {.all_reduce = ring_all_reduce}});
+       }},
+      {"data_central",
+       [](Graph& g, int n) { return data_parallel(g, Mesh(devices(n)), {.update = UpdateAt::one_each}); }},
+      {"data_sharded",
+       [](Graph& g, int n) { return data_parallel(g, Mesh(devices(n)), {.update = UpdateAt::shards}); }},
+      {"data_chunks",
+       [](Graph& g, int n) {
+         return data_parallel(g, Mesh(devices(n)),
+                              {.partition = {.all_reduce = sharded_all_reduce, .chunk_bytes = 256}});
+       }},
+      {"data_shares",
+       [](Graph& g, int n) {
+         Mesh mesh(devices(n));
+         std::vector<std::int64_t> shares(static_cast<std::size_t>(n), 1);
+         shares.back() = 3;
+         return data_parallel(g, mesh.set_shares("data", shares));
+       }},
+      {"tensor", [](Graph& g, int n) { return tensor_parallel(g, Mesh(devices(n), "model")); }},
+      {"tensor_convolutions",
+       [](Graph& g, int n) {
+         return tensor_parallel(g, Mesh(devices(n), "model"), {.output = {"conv1"}, .input = {"conv2"}});
+       }},
+      {"tensor_convolutions_swapped",
+       [](Graph& g, int n) {
+         return tensor_parallel(g, Mesh(devices(n), "model"),
+                                {.output = {"conv2", "fc1"}, .input = {"conv1"}});
+       }},
+      {"hybrid", [](Graph& g, int n) { return hybrid(g, Mesh(devices(n))); }},
+      {"hybrid_two_axes",
+       [](Graph& g, int n) {
+         return hybrid(g, Mesh("data=2,model=" + std::to_string(n), devices(2 * n)),
+                       {.layers_axis = "model"});
+       }},
+  };
+  return all;
+}
+
+std::vector<std::string> scheme_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, scheme] : schemes()) names.push_back(name);
+  return names;
+}
+
+class SchemeTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(SchemeTest, EqualsOneLocation) {
+  for (const int count : {2, 3, 4}) {
+    for (const std::int64_t samples : {8, 5}) {
+      SCOPED_TRACE(std::to_string(samples) + " samples over " + std::to_string(count));
+      Net net(samples);
+      Partitioned parts = schemes().at(GetParam())(net.graph, count);
+      expect_same(net.graph, parts, 2, 1e-12, 7);
+    }
+  }
+}
+
+TEST_P(SchemeTest, DiffersInSinglePrecisionByItsRoundingAlone) {
+  for (const int count : {2, 3, 4}) {
+    Net net(6, DType::f32);
+    Partitioned parts = schemes().at(GetParam())(net.graph, count);
+    expect_same(net.graph, parts, 1, 1e-6, 7);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, SchemeTest, testing::ValuesIn(scheme_names()),
+                         [](const auto& test) { return test.param; });
+
+std::size_t state_bytes(Graph& graph, Location location) {
+  std::size_t bytes = 0;
+  for (const Variable variable : graph.variables()) {
+    if (!variable.trainable() && variable.location() == location) bytes += variable.info().bytes();
+  }
+  return bytes;
+}
+
+TEST(SchemesTest, ShardedUpdateDividesTheOptimizersState) {
+  Net net(8);
+  const std::size_t whole = state_bytes(net.graph, {});
+  Partitioned parts = data_parallel(net.graph, Mesh(devices(4)), {.update = UpdateAt::shards});
+  for (const Location& location : parts.mesh().locations()) {
+    EXPECT_NEAR(static_cast<double>(state_bytes(parts.graph(), location)), static_cast<double>(whole) / 4,
+                static_cast<double>(whole) * 0.1);
+  }
+}
+
+TEST(SchemesTest, CentralUpdateDealsVariablesOutBySize) {
+  Net net(8);
+  const std::size_t whole = state_bytes(net.graph, {});
+  Partitioned parts = data_parallel(net.graph, Mesh(devices(2)), {.update = UpdateAt::one_each});
+  std::size_t sum = 0;
+  for (const Location& location : parts.mesh().locations()) {
+    const std::size_t bytes = state_bytes(parts.graph(), location);
+    EXPECT_GT(bytes, whole / 5);
+    sum += bytes;
+  }
+  EXPECT_EQ(sum, whole);
+}
+
+TEST(SchemesTest, FindFullyConnectedLayersInOrder) {
+  Net net(2);
+  EXPECT_EQ(fully_connected_layers(net.graph), (std::vector<std::string>{"fc1", "fc2"}));
+}
+
+TEST(SchemesTest, SayWhichLayerIsMeant) {
+  Net net(2);
+  EXPECT_EQ(error_text([&] { tensor_parallel(net.graph, Mesh(devices(2), "model"), {.output = {"conv3"}}); }),
+            "[parallel] there is no layer conv3 with a weight; hint: did you mean conv1?");
+}
+
+/// The text of LeNet with momentum in a scheme: all but the operators of the first location, which are as the
+/// second one's. Compared with a golden file, which PURINE_UPDATE_GOLDEN=1 writes.
+void expect_golden(const std::string& name, const std::function<Partitioned(Graph&)>& scheme) {
+  Graph graph;
+  const Tensor image = graph.input("image", {{5, 1, 28, 28}, DType::f32});
+  const Tensor label = graph.input("label", {{5}, DType::u8});
+  optim::momentum(ops::softmax_cross_entropy(models::lenet(image, 10), label, "loss"));
+  Partitioned parts = scheme(graph);
+  verify(parts.graph());
+  const std::string path = "tests/parallel/golden/" + name + ".txt";
+  std::string text;
+  std::istringstream lines(dump(parts.graph()));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("@0/")) text += line + "\n";
+  }
+  if (std::getenv("PURINE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  ASSERT_TRUE(file.is_open()) << path;
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(text, golden.str());
+}
+
+TEST(GoldenTest, DataParallelLeNet) {
+  expect_golden("lenet_data", [](Graph& g) { return data_parallel(g, Mesh{"emu:0", "emu:1"}); });
+}
+
+TEST(GoldenTest, DataParallelLeNetWithCentralUpdates) {
+  expect_golden("lenet_data_one_each", [](Graph& g) {
+    return data_parallel(g, Mesh{"emu:0", "emu:1"}, {.update = UpdateAt::one_each});
+  });
+}
+
+TEST(GoldenTest, DataParallelLeNetWithShardedUpdates) {
+  expect_golden("lenet_data_shards", [](Graph& g) {
+    return data_parallel(g, Mesh{"emu:0", "emu:1"}, {.update = UpdateAt::shards});
+  });
+}
+
+TEST(GoldenTest, TensorParallelLeNet) {
+  expect_golden("lenet_tensor", [](Graph& g) {
+    return tensor_parallel(g, Mesh({{0, DeviceKind::emu, 0}, {0, DeviceKind::emu, 1}}, "model"));
+  });
+}
+
+TEST(GoldenTest, HybridLeNet) {
+  expect_golden("lenet_hybrid", [](Graph& g) { return hybrid(g, Mesh{"emu:0", "emu:1"}); });
+}
+
+}  // namespace
+}  // namespace purine::parallel
