@@ -70,8 +70,8 @@ void Variables::create(Graph& graph, const KernelRegistry& kernels, std::uint64_
     Entry entry{variable.info(), AlignedBuffer(variable.info().bytes())};
     const std::array<TensorInfo, 1> outputs = {variable.info()};
     const std::array<Layout, 1> layouts = {Layout::plain};
-    const std::unique_ptr<Kernel> kernel =
-        kernels.bind({variable.initial(), {}, outputs, {}, layouts, seed, hash_text(logical_path(path)), path});
+    const std::unique_ptr<Kernel> kernel = kernels.bind(
+        {variable.initial(), {}, outputs, {}, layouts, seed, hash_text(logical_path(path)), path});
     const AlignedBuffer scratch(kernel->scratch_bytes());
     const std::array<std::byte*, 1> pointers = {entry.buffer.data()};
     for (int part = 0; part < kernel->parts(); ++part) kernel->run({{}, pointers, scratch.data(), 0, part});
