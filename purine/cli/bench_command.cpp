@@ -27,14 +27,19 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Seconds of each timed step: from one to the next, as they come out while later ones are under way.
+// Seconds a step, for each of a few blocks of steps. A block is timed from when nothing runs until nothing
+// runs again: the moments at which single steps reach the host say little while later ones are under way.
 std::vector<double> run(Session& session, const BenchRequest& request) {
+  constexpr std::int64_t most_blocks = 8;
+  if (request.warm_up > 0) session.run_steps(request.warm_up);
   std::vector<double> seconds;
-  Clock::time_point last = Clock::now();
-  for (const Step& step : session.run({.steps = request.warm_up + request.steps})) {
-    const Clock::time_point now = Clock::now();
-    if (step.index >= request.warm_up) seconds.push_back(std::chrono::duration<double>(now - last).count());
-    last = now;
+  const std::int64_t blocks = std::min(most_blocks, request.steps);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t steps = request.steps * (block + 1) / blocks - request.steps * block / blocks;
+    const Clock::time_point begin = Clock::now();
+    session.run_steps(steps);
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() /
+                      static_cast<double>(steps));
   }
   return seconds;
 }

@@ -19,7 +19,7 @@ bool is_ignored(int signal) {
 
 StopOnSignal::StopOnSignal() {
   ::sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (!is_ignored(signal)) ::sigaddset(&signals_, signal);
   }
   ::sigaddset(&signals_, SIGUSR2);  // the destructor's, to the waiting thread alone

@@ -9,9 +9,9 @@
 
 namespace purine::cli {
 
-/// While it lives, the first SIGINT or SIGTERM requests a stop, and the second ends the process at once with
-/// status 130. Made before any other thread, which then inherits that these signals are not its own. Signals
-/// that the process was started to ignore stay ignored.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP requests a stop, and the second ends the process at
+/// once with status 130. Made before any other thread, which then inherits that these signals are not its
+/// own. Signals that the process was started to ignore stay ignored.
 class StopOnSignal {
  public:
   StopOnSignal();

@@ -242,7 +242,7 @@ LatestCheckpoint load_latest_checkpoint(const std::filesystem::path& folder) {
         hint += fmt::format("{} cannot be used either ({}); ", older.path.string(), error.message());
         continue;
       }
-      hint += fmt::format("{} is whole: name it to go on from iteration {}", older.path.string(),
+      hint += fmt::format("{} is whole: move the damaged file away to go on from iteration {}", older.path.string(),
                           older.iteration);
       throw Error(newest.component(), newest.message(), hint).at(newest.path());
     }

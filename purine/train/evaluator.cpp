@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include "purine/core/error.h"
 
 namespace purine::train {
 
@@ -35,6 +38,10 @@ std::optional<EvaluationReport> Evaluator::run(std::int64_t step, std::int64_t e
   }
   session_->drain();
   if (stop.stop_requested()) return std::nullopt;
+  if (!std::isfinite(loss)) {
+    throw Error("evaluation", "the test loss after step " + std::to_string(step) + " is not finite",
+                "the weights have diverged: lower optimizer.learning_rate, or set optimizer.clip_norm");
+  }
   EvaluationReport report;
   report.step = step;
   report.epoch = epoch;

@@ -183,6 +183,14 @@ class TrainTest(CommandTest):
         self.assertEqual(result.output.count("left out set/train/"), 1)
         self.assertIn("\n1 broken image was left out\n", result.output)
 
+    def test_weights_that_diverge_in_the_last_step_are_an_error(self):
+        write_idx(self.folder / "set")
+        self.write_job(optimizer={"name": "sgd", "learning_rate": 1e30, "schedule": "constant", "warmup_epochs": 0},
+                       train={"epochs": 1, "steps": 1})
+        self.assertEqual(self.error_of("train", "job.toml", status=1),
+                         "[evaluation] the test loss after step 1 is not finite; hint: the weights have diverged: "
+                         "lower optimizer.learning_rate, or set optimizer.clip_norm")
+
     def test_a_loss_that_is_not_finite_stops_the_run(self):
         write_idx(self.folder / "set")
         self.write_job(optimizer={"name": "sgd", "learning_rate": 1e30, "schedule": "constant", "warmup_epochs": 0},
