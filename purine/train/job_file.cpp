@@ -163,8 +163,8 @@ void read_file_keys(LoadedJob& loaded, std::string_view text) {
     const std::string section_origin = fmt::format("{}:{}", loaded.name, section_line);
     const toml::table* table = section_node.as_table();
     if (table == nullptr) {
-      mistake.watch(section_line, [&] {
-        if (section_node.is_array_of_tables()) {
+      mistake.watch(section_line, [&, &node = section_node] {
+        if (node.is_array_of_tables()) {
           throw job_error(section_origin, fmt::format("[[{}]] is a list of sections", section),
                           fmt::format("write [{}], once", section));
         }
