@@ -121,7 +121,7 @@ def main():
     for name in arguments.models.split(","):
         batch = NETWORKS[name][0]
         # Small networks need more steps for times that mean something.
-        steps = arguments.steps * (20 if NETWORKS[name][2] < 64 else 1)
+        steps = arguments.steps * {28: 20, 32: 3}.get(NETWORKS[name][2], 1)
         worker = [sys.executable, os.path.abspath(__file__), "--torch-worker", name, "--steps", str(steps),
                   "--threads", str(arguments.threads)]
         rows = []

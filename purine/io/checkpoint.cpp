@@ -242,8 +242,8 @@ LatestCheckpoint load_latest_checkpoint(const std::filesystem::path& folder) {
         hint += fmt::format("{} cannot be used either ({}); ", older.path.string(), error.message());
         continue;
       }
-      hint += fmt::format("{} is whole: move the damaged file away to go on from iteration {}", older.path.string(),
-                          older.iteration);
+      hint += fmt::format("{} is whole: move the damaged file away to go on from iteration {}",
+                          older.path.string(), older.iteration);
       throw Error(newest.component(), newest.message(), hint).at(newest.path());
     }
     throw Error(newest.component(), newest.message(), hint + "no older checkpoint of this folder is whole")

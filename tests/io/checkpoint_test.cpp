@@ -145,8 +145,8 @@ TEST(CheckpointTest, RefusesADamagedLatestAndNamesTheNewestWholeOne) {
   damage(path + "30.safetensors");
   std::string text = error_text([&] { load_latest_checkpoint(folder.path()); });
   EXPECT_EQ(text.find("[checkpoint] " + first_part), 0U) << text;
-  EXPECT_TRUE(
-      text.ends_with("; hint: " + path + "20.safetensors is whole: move the damaged file away to go on from iteration 20"))
+  EXPECT_TRUE(text.ends_with(
+      "; hint: " + path + "20.safetensors is whole: move the damaged file away to go on from iteration 20"))
       << text;
   EXPECT_EQ(load_checkpoint(path + "20.safetensors").manifest.iteration, 20);
 
@@ -155,7 +155,9 @@ TEST(CheckpointTest, RefusesADamagedLatestAndNamesTheNewestWholeOne) {
   EXPECT_NE(text.find("; hint: " + path + "20.safetensors cannot be used either (is damaged: "),
             std::string::npos)
       << text;
-  EXPECT_TRUE(text.ends_with(path + "10.safetensors is whole: move the damaged file away to go on from iteration 10")) << text;
+  EXPECT_TRUE(
+      text.ends_with(path + "10.safetensors is whole: move the damaged file away to go on from iteration 10"))
+      << text;
 
   damage(path + "10.safetensors");
   text = error_text([&] { load_latest_checkpoint(folder.path()); });
