@@ -87,7 +87,9 @@ void Progress::started(const RunReport& report) {
                   count_text(steps_), count_text(steps_per_epoch_), job.data.batch, job.optimizer.name,
                   job.optimizer.learning_rate, report.workers, report.workers == 1 ? "" : "s",
                   bytes_text(report.peak_bytes)));
-  if (report.first_step > 0) print_line(fmt::format("going on after step {}", count_text(report.first_step)));
+  const std::string start =
+      report.first_step > 0 ? fmt::format("going on after step {} in", report.first_step) : "writing to";
+  print_line(fmt::format("{} {}", start, report.paths.folder.string()));
 }
 
 void Progress::step(const StepReport& report) {

@@ -94,6 +94,7 @@ class Trainer::Implementation {
   void write_trace(bool at_end);
   void pass_on_notes();
   bool is_due(std::int64_t every_epochs) const;
+  void tell_of_failure();
   EndReport end(RunEnd reason);
 
   Runtime& runtime_;
@@ -169,30 +170,38 @@ EndReport Trainer::Implementation::run() {
 
   try {
     while (step_ < total_steps_) {
+      if (options_.stop_after > 0 && step_ >= options_.stop_after) return end(RunEnd::stopped);
       run_steps(next_pause());
       const bool at_end = step_ == total_steps_;
       if (step_ % steps_per_epoch_ == 0) finish_epoch();
       const bool evaluates = at_end || is_due(job().train.evaluate_every);
       if (evaluates && !must_stop()) evaluate();
       const std::int64_t every_steps = job().checkpoint.every_steps;
-      const bool stops_here = !at_end && options_.stop_after > 0 && step_ >= options_.stop_after;
-      if (at_end || must_stop() || stops_here || is_due(job().checkpoint.every_epochs) ||
+      if (at_end || must_stop() || step_ == options_.stop_after || is_due(job().checkpoint.every_epochs) ||
           (every_steps > 0 && step_ % every_steps == 0)) {
         save();
       }
       if (step_ % steps_per_epoch_ == 0) epoch_sums_ = {};
       if (must_stop() && !(at_end && is_evaluated())) return end(RunEnd::interrupted);
-      if (stops_here) return end(RunEnd::stopped);
     }
     if (!is_evaluated()) evaluate();  // a run that is resumed though it was done
     return end(is_evaluated() ? RunEnd::finished : RunEnd::interrupted);
   } catch (const Error&) {
+    tell_of_failure();
+    throw;
+  }
+}
+
+// What can still be said of a run that an error ends. What fails here as well comes second to that error.
+void Trainer::Implementation::tell_of_failure() {
+  try {
     pass_on_notes();
-    write_trace(true);
     if (!checkpoint_.empty()) {
       tell(&Listener::note, fmt::format("the run failed; its newest checkpoint is {}", checkpoint_.string()));
     }
-    throw;
+    write_trace(true);
+  } catch (const std::exception&) {
+    return;
   }
 }
 

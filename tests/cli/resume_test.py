@@ -43,6 +43,14 @@ class ResumeTest(CommandTest):
                 self.purine("train", "job.toml", "--resume", "--run-folder", run, "--workers", workers)
                 self.assertEqual(self.checkpoints(run)[-1].read_bytes(), reference, run)
 
+    def test_stopping_where_it_was_already_does_nothing(self):
+        self.write_long_job(10)
+        self.purine("train", "job.toml", "--stop-after", 6)
+        before = self.checkpoints("runs/job")
+        result = self.purine("train", "job.toml", "--resume", "--stop-after", 4)
+        self.assertIn("going on after step 6 in runs/job\nstopped after step 6, as asked\n", result.output)
+        self.assertEqual(self.checkpoints("runs/job"), before)
+
     def test_the_epochs_means_go_on_too(self):
         self.write_long_job(16)
         self.reference()

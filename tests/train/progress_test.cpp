@@ -32,6 +32,7 @@ RunReport run_report() {
   RunReport report;
   report.job.model.name = "lenet";
   report.title = "digits";
+  report.paths = {"runs/digits"};
   report.parameters = 431080;
   report.training_images = 1000;
   report.test_images = 200;
@@ -88,6 +89,7 @@ TEST(ProgressTest, WritesPlainLinesWithoutATerminal) {
       "digits: lenet with 431,080 parameters; 1,000 training and 200 test images of 1 x 28 x 28, 10 "
       "classes\n"
       "20 steps, 10 an epoch, of 64 images; momentum, learning rate 0.01; 2 workers, 12.3 MB of memory\n"
+      "writing to runs/digits\n"
       "epoch 1/2  step 5/20  loss 1.2500  accuracy 50.0%  5,120 images/s  1:15 left  3% waiting for "
       "data\n"
       "epoch 1/2: training loss 1.0000, accuracy 75.00%, 12 s\n"
