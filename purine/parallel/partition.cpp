@@ -11,6 +11,7 @@
 #include "purine/parallel/operator_piece.h"
 #include "purine/parallel/plan.h"
 #include "purine/parallel/reshard.h"
+#include "purine/parallel/synchronized.h"
 
 namespace purine::parallel {
 namespace {
@@ -46,7 +47,7 @@ class Partitioner {
       : from_(from),
         to_(to),
         mesh_(specs.mesh()),
-        plan_(make_plan(from, specs)),
+        plan_(make_plan(from, specs, options.synchronize_batch_normalization)),
         all_reduce_(in_chunks(options.all_reduce ? options.all_reduce : all_reduce_by_cost(options.link),
                               options.chunk_bytes)),
         resharder_(to, mesh_, all_reduce_),
@@ -163,6 +164,28 @@ class Partitioner {
     }
     const std::vector<Division>& divisions = plan_.operators[op.index()];
     const std::vector<const Version*> inputs = needed(op, divisions);
+    std::vector<Pieces> results;
+    if (is_synchronized(op, divisions)) {
+      std::vector<Pieces> arguments;
+      for (const Version* input : inputs) arguments.push_back(pieces(*input));
+      results = add_synchronized(to_, mesh_, resharder_, op, divisions, arguments);
+    } else {
+      results = add_pieces(op, divisions, inputs);
+    }
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const Tensor output = op.output(static_cast<int>(k));
+      complete(results[k], divisions, static_cast<int>(k));
+      std::vector<Version>& known = versions_[output.index()];
+      known.push_back({plan_.results[output.index()], numbers(results[k])});
+      if (same_spec(mesh_, plan_.results[output.index()], plan_.tensors[output.index()])) continue;
+      version(output, plan_.tensors[output.index()]);
+      std::swap(known.front(), known.back());
+    }
+  }
+
+  /// The pieces of an operator, one at each location that has a share of it.
+  std::vector<Pieces> add_pieces(Operator op, const std::vector<Division>& divisions,
+                                 const std::vector<const Version*>& inputs) {
     std::vector<TensorInfo> infos;
     for (int i = 0; i < op.input_count(); ++i) infos.push_back(op.input(i).info());
     const std::string path = op.path();
@@ -184,15 +207,7 @@ class Partitioner {
         results[k][index] = ops::copy(made.output(static_cast<int>(k)), location(i));
       }
     }
-    for (std::size_t k = 0; k < outputs; ++k) {
-      const Tensor output = op.output(static_cast<int>(k));
-      complete(results[k], divisions, static_cast<int>(k));
-      std::vector<Version>& known = versions_[output.index()];
-      known.push_back({plan_.results[output.index()], numbers(results[k])});
-      if (same_spec(mesh_, plan_.results[output.index()], plan_.tensors[output.index()])) continue;
-      version(output, plan_.tensors[output.index()]);
-      std::swap(known.front(), known.back());
-    }
+    return results;
   }
 
   /// The inputs as the divisions need them. Adds what brings them there before it hands any out.

@@ -17,6 +17,9 @@ struct PartitionOptions {
   Link link = {};
   /// Larger tensors are reduced in chunks of at most this.
   std::size_t chunk_bytes = std::size_t{4} << 20U;
+  /// Batch normalisation takes the statistics of all samples, which costs an all-reduce of two vectors each
+  /// way; otherwise each location takes those of its own samples, and running statistics follow their mean.
+  bool synchronize_batch_normalization = false;
 };
 
 /// A graph that was divided over a mesh, and where everything of the one-location graph is in it.

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "purine/core/error.h"
+#include "purine/parallel/synchronized.h"
 
 namespace purine::parallel {
 namespace {
@@ -21,8 +22,9 @@ std::vector<TensorInfo> input_infos(Operator op) {
 
 class Planner {
  public:
-  Planner(Graph& graph, const Specs& specs)
+  Planner(Graph& graph, const Specs& specs, bool synchronize)
       : graph_(graph),
+        synchronize_(synchronize),
         specs_(specs),
         mesh_(specs.mesh()),
         axes_(static_cast<std::size_t>(mesh_.axis_count())),
@@ -141,7 +143,13 @@ class Planner {
     std::vector<SplitRule>& rules = rules_[op.index()];
     if (!listed_.contains(op.index())) {
       listed_.insert(op.index());
-      rules = op.contract().split_rules(input_infos(op));
+      for (SplitRule& rule : op.contract().split_rules(input_infos(op))) {
+        if (!rule.approximate || !synchronize_) {
+          rules.push_back(std::move(rule));
+        } else if (auto exact = synchronized_rule(op.contract(), rule)) {
+          rules.push_back(std::move(*exact));
+        }
+      }
     }
     std::vector<Division> options(1);
     for (const SplitRule& rule : rules) {
@@ -272,6 +280,7 @@ class Planner {
   }
 
   Graph& graph_;
+  bool synchronize_;
   const Specs& specs_;
   const Mesh& mesh_;
   std::size_t axes_;
@@ -343,8 +352,8 @@ bool same_spec(const Mesh& mesh, const Spec& a, const Spec& b) {
   return true;
 }
 
-Plan make_plan(Graph& graph, const Specs& specs) {
-  return Planner(graph, specs).run();
+Plan make_plan(Graph& graph, const Specs& specs, bool synchronize_batch_normalization) {
+  return Planner(graph, specs, synchronize_batch_normalization).run();
 }
 
 }  // namespace purine::parallel

@@ -43,6 +43,9 @@ bool same_spec(const Mesh& mesh, const Spec& a, const Spec& b);
 /// then such that the fewest bytes are sent for these and by its readers. Of equals, the one with fewer
 /// conversions, and then with less to compute. A decision looks at an operator and its readers; nothing is
 /// taken back. Rules that are not exact (statistics of a batch for each piece) count as the others.
-Plan make_plan(Graph& graph, const Specs& specs);
+///
+/// With `synchronize_batch_normalization` they are: batch normalisation then is divided by its exact rules
+/// alone, of which one is a composition (synchronized.h).
+Plan make_plan(Graph& graph, const Specs& specs, bool synchronize_batch_normalization = false);
 
 }  // namespace purine::parallel

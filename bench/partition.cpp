@@ -1,0 +1,66 @@
+// Seconds and bytes to divide GoogLeNet, with momentum, over many locations.
+// Usage: bench_partition [locations…]
+#include <fmt/core.h>
+#include <malloc.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "purine/graph/graph.h"
+#include "purine/models/googlenet.h"
+#include "purine/ops/loss.h"
+#include "purine/optim/optimizers.h"
+#include "purine/parallel/schemes.h"
+
+namespace {
+
+using namespace purine;
+
+std::size_t heap_bytes() {
+  return mallinfo2().uordblks + mallinfo2().hblkhd;
+}
+
+template <typename Function>
+double seconds(Function&& function) {
+  const auto begin = std::chrono::steady_clock::now();
+  function();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void measure(int locations) {
+  const std::size_t before = heap_bytes();
+  Graph graph;
+  const std::int64_t batch = std::int64_t{16} * locations;
+  const double build_seconds = seconds([&] {
+    const Tensor image = graph.input("image", {{batch, 3, 224, 224}, DType::f32});
+    const Tensor label = graph.input("label", {{batch}, DType::i32});
+    const models::Network network = models::googlenet(image, 1000, nn::Mode::training);
+    optim::momentum(ops::softmax_cross_entropy(network.logits, label, "loss"));
+  });
+  std::vector<Location> places;
+  for (int i = 0; i < locations; ++i) places.push_back({i, DeviceKind::cpu, 0});
+  parallel::Specs specs{parallel::Mesh(places)};
+  specs.split_samples(graph, "data");
+  std::vector<parallel::Partitioned> result;
+  const double divide_seconds = seconds([&] { result.push_back(parallel::partition(graph, specs)); });
+  const std::size_t bytes = heap_bytes() - before;
+  Graph& divided = result.front().graph();
+  const double verify_seconds = seconds([&] { verify(divided); });
+  const std::uint32_t vertices = divided.operator_count() + divided.tensor_count();
+  fmt::print(
+      "{:5} locations: {:8} vertices, build {:.3f} s, divide {:6.3f} s, verify {:6.3f} s, {:7.1f} MiB\n",
+      locations, vertices, build_seconds, divide_seconds, verify_seconds,
+      static_cast<double>(bytes) / (1U << 20U));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<int> counts;
+  for (int i = 1; i < argc; ++i) counts.push_back(std::atoi(argv[i]));
+  if (counts.empty()) counts = {1, 2, 16, 128, 1024};
+  for (const int count : counts) measure(count);
+  return 0;
+}
