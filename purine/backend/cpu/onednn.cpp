@@ -118,7 +118,7 @@ void Sequence::add(dnnl::primitive primitive, const dnnl::memory::desc& scratchp
   steps_.push_back(std::move(step));
 }
 
-void Sequence::run(const KernelCall& call) const {
+void Sequence::run(const KernelCall& call) {
   const SingleThread single_thread;
   for (const Slot& slot : slots_) {
     std::byte* base = nullptr;

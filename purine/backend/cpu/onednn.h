@@ -44,9 +44,11 @@ class Sequence {
   using Argument = std::size_t;
 
   Sequence();
+  Sequence(Sequence&&) = default;
+  Sequence& operator=(Sequence&&) = default;
 
   const dnnl::engine& engine() const { return engine_; }
-  /// Input or output `index` of the call, from a byte on.
+  /// Input or output `index` of the call, from byte `offset` on.
   Argument input(int index, const dnnl::memory::desc& desc, std::int64_t offset = 0);
   Argument output(int index, const dnnl::memory::desc& desc, std::int64_t offset = 0);
   /// A tensor in the scratch memory.
@@ -95,8 +97,8 @@ class Sequence {
   std::size_t scratch_bytes() const {
     return intermediate_bytes_ + scratchpad_bytes_;
   }
-  /// Runs all primitives, in the order in which they were added, on the calling thread.
-  void run(const KernelCall& call) const;
+  /// Runs all primitives, in the order in which they were added, on the calling thread; not twice at a time.
+  void run(const KernelCall& call);
 
  private:
   enum class Place : std::uint8_t { input, output, scratch, scratchpad, fixed };
