@@ -1,4 +1,5 @@
-# cmake -D build=… -D configuration=… -D version=… -D generator=… -D compiler=… -D work=… -P install_and_use.cmake
+# cmake -D build=… -D configuration=… -D version=… -D generator=… -D compiler=… -D work=…
+#   -D OneDNN_INCLUDE_DIR=… -D OneDNN_LIBRARY=… -P install_and_use.cmake
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -13,6 +14,7 @@ run(${CMAKE_COMMAND} --install ${build} --config ${configuration} --prefix ${wor
 file(RENAME ${work}/first ${work}/prefix)  # a package that was moved still finds itself
 run(${CMAKE_COMMAND} -G ${generator} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/build
   -D CMAKE_BUILD_TYPE=${configuration} -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${work}/prefix
+  -D OneDNN_INCLUDE_DIR=${OneDNN_INCLUDE_DIR} -D OneDNN_LIBRARY=${OneDNN_LIBRARY}
   -D expected_version=${version})
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
