@@ -224,6 +224,7 @@ TEST(SourceTest, StandsInAGraph) {
   verify(graph);
   EXPECT_EQ(batch_size(graph), 5);
   ASSERT_EQ(sources(graph).size(), 1U);
+  EXPECT_EQ(sources(graph)[0]->samples_per_epoch(), 23);
   EXPECT_EQ(sources(graph)[0]->attributes(),
             "set=000000000000abcd size=23 batch=5 samples=5 seed=1 shuffle=true on_bad_image=error flip=0.5");
   EXPECT_TRUE(sources(graph)[0]->split_rules({})[0].inputs.empty());
