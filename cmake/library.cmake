@@ -67,8 +67,19 @@ add_library(purine STATIC ${PURINE_SOURCES}
   ${PROJECT_BINARY_DIR}/generated/register_operators.cpp
   ${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp)
 add_library(purine::purine ALIAS purine)
+
+# What checkpoints and `purine --version` say of the sources: the version and, in a Git checkout of their own, the commit.
+set(build_id ${PROJECT_VERSION})
+find_package(Git QUIET)
+if(GIT_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
+  execute_process(COMMAND ${GIT_EXECUTABLE} rev-parse --short=12 HEAD WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE git_result)
+  if(git_result EQUAL 0)
+    string(APPEND build_id "+${commit}")
+  endif()
+endif()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/purine/core/version.cpp PROPERTIES
-  COMPILE_DEFINITIONS PURINE_VERSION="${PROJECT_VERSION}")
+  COMPILE_DEFINITIONS "PURINE_VERSION=\"${PROJECT_VERSION}\";PURINE_BUILD_ID=\"${build_id}\"")
 # Compiled for several instruction sets (loops.h): the compiler must not fuse multiplications and additions where one
 # has that, or results would depend on the machine; nobody asks for errno, without which roots come in vectors.
 file(GLOB loops CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/purine/backend/cpu/loops_*.cpp)

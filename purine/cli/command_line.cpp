@@ -80,7 +80,8 @@ class CommandLine {
 };
 
 CommandLine::CommandLine() : app_("Trains neural networks on this machine's devices.", "purine") {
-  app_.set_version_flag("--version", fmt::format("purine {}\n", version()), "print the version");
+  app_.set_version_flag("--version", fmt::format("purine {}\n", build_id()),
+                        "print the version and, where it is known, the commit it was built from");
   app_.set_help_flag("-h,--help", "print this help");
   app_.require_subcommand(1);
   app_.get_formatter()->column_width(30);

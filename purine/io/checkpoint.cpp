@@ -46,7 +46,7 @@ std::optional<std::int64_t> iteration_of(std::string_view name) {
 
 std::string manifest_text(const Manifest& manifest) {
   Json json = {{"format", format_version},
-               {"purine", version()},
+               {"purine", build_id()},
                {"iteration", manifest.iteration},
                {"epoch", manifest.epoch},
                {"position", manifest.position},
@@ -68,7 +68,7 @@ Manifest parse_manifest(const std::string& text) {
     if (const auto format = json.at("format").get<std::int64_t>(); format > format_version) {
       throw failure(
           fmt::format("was written by purine {} in format {}; this is purine {}, which reads up to {}",
-                      json.value("purine", "?"), format, version(), format_version),
+                      json.value("purine", "?"), format, build_id(), format_version),
           "use that version, or a newer one");
     }
     Manifest manifest;

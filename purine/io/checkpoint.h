@@ -28,7 +28,7 @@ struct Manifest {
   std::string job;                           ///< the job file's text
   std::optional<double> score = {};          ///< larger is better: what the best checkpoint is chosen by
   std::map<std::string, std::string> extra;  ///< whatever else a run wants to find again
-  std::string purine_version;                ///< of the library that wrote the file; set by save_checkpoint
+  std::string purine_version;                ///< build_id() of who wrote the file; set by save_checkpoint
 
   bool operator==(const Manifest& other) const = default;
 };

@@ -10,7 +10,7 @@ from command import CLASSES, COMMAND, SIDE, CommandTest, picture, png, write_fol
 
 class ToolsTest(CommandTest):
     def test_version_and_help(self):
-        self.assertRegex(self.purine("--version").output, r"^purine \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.purine("--version").output, r"^purine \d+\.\d+\.\d+(\+[0-9a-f]{12,})?\n$")
         self.assertIn("Commands:\n  train ", self.purine("--help").output)
         for command in (["train"], ["eval"], ["predict"], ["graph"], ["devices"], ["bench"], ["data", "check"]):
             text = self.purine(*command, "--help").output

@@ -64,7 +64,7 @@ TEST(CheckpointTest, ReadsBackAllThatWasSaved) {
 
   const Checkpoint loaded = load_checkpoint(path);
   Manifest expected = saved.manifest;
-  expected.purine_version = version();
+  expected.purine_version = build_id();
   EXPECT_EQ(loaded.manifest, expected);
   EXPECT_EQ(load_manifest(path), expected);
   ASSERT_EQ(loaded.tensors.size(), 2U);
@@ -177,7 +177,7 @@ TEST(CheckpointTest, RefusesWhatIsNoCheckpoint) {
                 "has no purine.manifest, so it is not a checkpoint; hint: a plain safetensors file gives "
                 "weights, but a run cannot go on from it");
   EXPECT_EQ(error_for({{"purine.manifest", R"({"format":2,"purine":"9.0.0"})"}, {"purine.checksum", "x"}}),
-            start + "was written by purine 9.0.0 in format 2; this is purine " + std::string(version()) +
+            start + "was written by purine 9.0.0 in format 2; this is purine " + std::string(build_id()) +
                 ", which reads up to 1; hint: use that version, or a newer one");
   EXPECT_EQ(error_for({{"purine.manifest", "{}"}, {"purine.checksum", "x"}})
                 .find(start + "the manifest cannot be read: "),
