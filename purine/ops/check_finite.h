@@ -11,7 +11,7 @@ namespace purine::ops {
 
 /// x itself, after a look at every element: where one is NaN or infinite, the operator throws an Error when
 /// it runs, so that nothing that depends on it happens. `what` names the tensor in the message, which says
-/// the first such element by its position: `[check_finite] …: gradient of conv1/weight is nan at [3, 0, 2, 1]
+/// the first such element by its position: `[check_finite] …: gradient of conv1/weight is NaN at [3, 0, 2, 1]
 /// of f32[20, 1, 5, 5]`.
 Tensor check_finite(Tensor x, std::string what, std::string_view name = "check_finite");
 

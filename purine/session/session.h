@@ -90,8 +90,8 @@ class Session {
 
   /// The range of steps of a run: `for (const Step& step : session.run({.epochs = 5}))`. Reading a step is no
   /// barrier: later iterations are under way meanwhile. The first error of an operator is thrown by the loop,
-  /// with the operator's path and location, after all that runs has drained; no variable has then taken a
-  /// value that depends on it.
+  /// an IterationError with the operator's path and location, after all that runs has drained; no variable
+  /// has then taken a value that depends on it.
   class Steps {
    public:
     class Iterator {

@@ -6,6 +6,7 @@
 
 #include "purine/backend/cpu/worker_thread.h"
 #include "purine/core/error.h"
+#include "purine/session/iteration_error.h"
 
 namespace purine {
 namespace {
@@ -81,15 +82,13 @@ void SessionProgram::throw_failure() const {
   PURINE_CHECK(failure.has_value());
   const std::string path = program_->path(failure->op);
   const std::string location = program_->location(failure->op).text();
-  const std::string when = " (iteration " + std::to_string(failure->iteration + base_) + ")";
+  const std::int64_t iteration = failure->iteration + base_;
   try {
     std::rethrow_exception(failure->cause);
   } catch (const Error& error) {
-    throw Error(error.component(), error.message() + when, error.hint())
-        .at(error.path().empty() ? path : error.path())
-        .on(location);
+    throw IterationError(error.at(path).on(location), iteration);
   } catch (const std::exception& error) {
-    throw Error(program_->type(failure->op), error.what() + when).at(path).on(location);
+    throw IterationError(Error(program_->type(failure->op), error.what()).at(path).on(location), iteration);
   }
 }
 

@@ -273,7 +273,7 @@ TEST(OptimizersTest, ANonFiniteGradientStopsBeforeItsUpdate) {
   EXPECT_TRUE(std::isfinite(evaluator.compute(regression.loss).at(0)));
   EXPECT_EQ(
       error_text([&] { evaluator.step({regression.loss}); }),
-      "[check_finite] optimizer/net/weight/check_finite: the gradient of net/weight is inf at [0, 0] of "
+      "[check_finite] optimizer/net/weight/check_finite: the gradient of net/weight is infinity at [0, 0] of "
       "f64[2, 3]");
   EXPECT_EQ(evaluator.compute(regression.weight), Array(regression.weight.info()));
 }
@@ -287,7 +287,7 @@ TEST(OptimizersTest, ANonFiniteLossStopsEveryUpdate) {
   evaluator.set(regression.x(), x);
   for (const Variable variable : {regression.weight, regression.bias}) {
     EXPECT_EQ(error_text([&] { evaluator.compute(variable.next()); }),
-              "[check_finite] optimizer/check_loss: the loss is inf");
+              "[check_finite] optimizer/check_loss: the loss is infinity");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "purine/session/iteration_error.h"
 #include "tests/support/mix_operator.h"
 
 namespace purine {
@@ -218,8 +219,10 @@ TEST_P(SessionTest, AnOperatorThatFailsEndsTheRunAndNoVariableTakesWhatDependsOn
       EXPECT_EQ(step.index, steps);
       ++steps;
     }
-  } catch (const Error& error) {
+  } catch (const IterationError& error) {
     text = error.what();
+    EXPECT_EQ(error.iteration(), 5);
+    EXPECT_STREQ(error.cause().what(), "[mix] deep/inside/mix on 0/cpu:0: was told to fail");
   }
   EXPECT_EQ(steps, 5);
   EXPECT_EQ(text, "[mix] deep/inside/mix on 0/cpu:0: was told to fail (iteration 5)");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "purine/backend/cpu/elementwise.h"
@@ -16,6 +17,13 @@
 
 namespace purine::cpu {
 namespace {
+
+// NaN has a sign, which says nothing.
+template <typename T>
+std::string_view name_of_value(T value) {
+  if (std::isnan(value)) return "NaN";
+  return value > 0 ? "infinity" : "-infinity";
+}
 
 /// The first element, in logical order, that is NaN or infinite.
 template <typename T>
@@ -34,7 +42,7 @@ Error report(const T* x, const TensorInfo& info, Layout layout, const std::strin
     const T value = x[offset];
     if (std::isfinite(value)) continue;
     const std::string place = index.empty() ? std::string() : fmt::format(" at {} of {}", index, info.text());
-    return Error("check_finite", fmt::format("{} is {}{}", what, value, place));
+    return Error("check_finite", fmt::format("{} is {}{}", what, name_of_value(value), place));
   }
   return Error("check_finite", what + " changed while it was checked");
 }

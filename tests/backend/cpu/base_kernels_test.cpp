@@ -118,17 +118,22 @@ TEST(BaseKernelsTest, CheckFiniteNamesTheFirstElement) {
   x.set(((1 * 3 + 2) * 4 + 0) * 5 + 3, std::numeric_limits<double>::infinity());
   x.set(((1 * 3 + 2) * 4 + 1) * 5 + 0, std::nan(""));
   const std::string expected =
-      "[check_finite] gradient of conv1/weight is inf at [1, 2, 0, 3] of f32[2, 3, 4, 5]";
+      "[check_finite] gradient of conv1/weight is infinity at [1, 2, 0, 3] of f32[2, 3, 4, 5]";
   EXPECT_EQ(text(x), expected);
   EXPECT_EQ(text(x, {.layout = Layout::channels_last, .in_place = true}), expected);
-  EXPECT_EQ(text(Array::scalar(std::nan(""))), "[check_finite] gradient of conv1/weight is nan");
+  // The sign of a NaN is no news; that of infinity is.
+  for (const double nan : {std::nan(""), -std::nan("")}) {
+    EXPECT_EQ(text(Array::scalar(nan)), "[check_finite] gradient of conv1/weight is NaN");
+  }
+  EXPECT_EQ(text(Array::scalar(-std::numeric_limits<double>::infinity())),
+            "[check_finite] gradient of conv1/weight is -infinity");
   // Every part tells the first of all.
   Array large({{1000000}, DType::f32});
   large.set(20, std::nan(""));
   large.set(999999, std::nan(""));
   for (const test::PartOrder order : {test::PartOrder::ascending, test::PartOrder::descending}) {
     EXPECT_EQ(text(large, {.part_order = order}),
-              "[check_finite] gradient of conv1/weight is nan at [20] of f32[1000000]");
+              "[check_finite] gradient of conv1/weight is NaN at [20] of f32[1000000]");
   }
 }
 
