@@ -71,6 +71,7 @@ void JsonProgress::ended(const train::EndReport& report) {
                   : report.end == train::RunEnd::interrupted ? "interrupted"
                                                              : "stopped")
       .add("step", report.step)
+      .add("trained_steps", report.trained_steps)
       .add("epochs", report.epochs)
       .add("run_folder", report.paths.folder.string());
   if (report.test) object.add("test_accuracy", report.test->accuracy).add("test_loss", report.test->loss);

@@ -25,13 +25,11 @@ std::string value_text(const MetricValue& value) {
       value);
 }
 
-std::int64_t step_of(std::string_view line, std::size_t line_number) {
+Json record_of(std::string_view line, std::size_t line_number) {
   std::string problem = "it is not an object with a whole number `step`";
   try {
-    const Json json = Json::parse(line);
-    if (json.is_object() && json.contains("step") && json["step"].is_number_integer()) {
-      return json["step"].get<std::int64_t>();
-    }
+    Json json = Json::parse(line);
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer()) return json;
   } catch (const Json::exception& error) {
     problem = error.what();
   }
@@ -39,13 +37,20 @@ std::int64_t step_of(std::string_view line, std::size_t line_number) {
               "repair the file or move it away");
 }
 
-/// How many bytes of a file's content come before the first record of this step or a later one.
-std::size_t bytes_before(std::string_view content, std::int64_t step) {
+bool has_text(const Json& record, const Metric& metric) {
+  const auto found = record.find(metric.name);
+  return found != record.end() && *found == std::get<std::string>(metric.value);
+}
+
+/// How many bytes of a file's content come before the first record that MetricsWriter::resume cuts away.
+std::size_t bytes_before(std::string_view content, std::int64_t step, const std::optional<Metric>& also) {
   std::size_t begin = 0;
   for (std::size_t line_number = 1;; ++line_number) {
     const std::size_t end = content.find('\n', begin);
     if (end == std::string_view::npos) return begin;
-    if (step_of(content.substr(begin, end - begin), line_number) >= step) return begin;
+    const Json record = record_of(content.substr(begin, end - begin), line_number);
+    const auto found = record["step"].get<std::int64_t>();
+    if (found >= step || (also && found == step - 1 && has_text(record, *also))) return begin;
     begin = end + 1;
   }
 }
@@ -61,10 +66,11 @@ MetricsWriter MetricsWriter::create(const std::filesystem::path& path) {
   return MetricsWriter(std::move(file));
 }
 
-MetricsWriter MetricsWriter::resume(const std::filesystem::path& path, std::int64_t step) {
+MetricsWriter MetricsWriter::resume(const std::filesystem::path& path, std::int64_t step,
+                                    const std::optional<Metric>& also) {
   File file = File::open_to_append(path);
   try {
-    file.resize(bytes_before(read_file(path), step));
+    file.resize(bytes_before(read_file(path), step, also));
   } catch (const Error& error) {
     throw error.at(path.string());
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,10 @@ class MetricsWriter {
   static MetricsWriter create(const std::filesystem::path& path);
   /// Goes on with the file of a run that is resumed: what follows the first record whose step is `step` or
   /// later is cut away with it, and so is a last line that a kill cut. A whole line that is no record throws
-  /// Error, and the file stays as it was. Without a file, a new one is made.
-  static MetricsWriter resume(const std::filesystem::path& path, std::int64_t step);
+  /// Error, and the file stays as it was. Without a file, a new one is made. `also` is a text of records of
+  /// the step before `step` that are cut away as well, with what follows them.
+  static MetricsWriter resume(const std::filesystem::path& path, std::int64_t step,
+                              const std::optional<Metric>& also = {});
 
   /// Appends a record. A name that comes twice or is `step` throws Error.
   void write(std::int64_t step, std::span<const Metric> metrics);

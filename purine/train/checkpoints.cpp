@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "purine/core/error.h"
+#include "purine/core/version.h"
 #include "purine/train/run_folder.h"
 
 namespace purine::train {
@@ -17,6 +18,16 @@ using Json = nlohmann::ordered_json;
 constexpr const char* task_key = "task";
 constexpr const char* sums_key = "epoch_sums";
 constexpr const char* data_key = "data_fingerprint";
+constexpr const char* graph_key = "graph";
+constexpr const char* evaluation_key = "evaluation";
+
+// A double to the bit.
+Json exactly(double value) {
+  return std::bit_cast<std::uint64_t>(value);
+}
+double exactly(const Json& json) {
+  return std::bit_cast<double>(json.get<std::uint64_t>());
+}
 
 std::string hexadecimal(std::uint64_t bits) {
   return fmt::format("{:016x}", bits);
@@ -42,10 +53,10 @@ auto read_entry(const io::Manifest& manifest, const std::filesystem::path& path,
 }  // namespace
 
 io::Manifest make_manifest(const Job& job, const Task& task, const EpochSums& sums,
-                           std::uint64_t data_fingerprint, std::uint64_t graph_hash) {
+                           std::uint64_t data_fingerprint, const GraphIdentity& graph) {
   io::Manifest manifest;
   manifest.seed = static_cast<std::uint64_t>(job.train.seed);
-  manifest.graph_hash = graph_hash;
+  manifest.graph_hash = graph.hash;
   manifest.job = job_identity(job);
   manifest.extra[task_key] = Json{
       {"image", {task.image.channels, task.image.height, task.image.width}},
@@ -53,11 +64,24 @@ io::Manifest make_manifest(const Job& job, const Task& task, const EpochSums& su
       {"class_names",
        task.class_names}}.dump(-1, ' ', false, Json::error_handler_t::replace);
   manifest.extra[sums_key] = Json{
-      {"loss", std::bit_cast<std::uint64_t>(sums.loss)},
-      {"correct", std::bit_cast<std::uint64_t>(sums.correct)},
+      {"loss", exactly(sums.loss)},
+      {"correct", exactly(sums.correct)},
       {"samples", sums.samples}}.dump();
   manifest.extra[data_key] = Json(hexadecimal(data_fingerprint)).dump();
+  Json parts = Json::object();
+  for (const auto& [name, part] : graph.parts) parts[name] = {part.count, part.hash};
+  manifest.extra[graph_key] = parts.dump();
   return manifest;
+}
+
+void set_evaluation(io::Manifest& manifest, const EvaluationReport& report) {
+  manifest.score = report.accuracy;
+  Json json = {{"epoch", report.epoch},
+               {"images", report.images},
+               {"loss", exactly(report.loss)},
+               {"accuracy", exactly(report.accuracy)}};
+  if (report.top5) json["top5"] = exactly(*report.top5);
+  manifest.extra[evaluation_key] = json.dump();
 }
 
 Task task_of(const io::Manifest& manifest, const std::filesystem::path& path) {
@@ -75,15 +99,30 @@ Task task_of(const io::Manifest& manifest, const std::filesystem::path& path) {
 EpochSums epoch_sums_of(const io::Manifest& manifest, const std::filesystem::path& path) {
   return read_entry(manifest, path, sums_key, [](const Json& json) {
     EpochSums sums;
-    sums.loss = std::bit_cast<double>(json.at("loss").get<std::uint64_t>());
-    sums.correct = std::bit_cast<double>(json.at("correct").get<std::uint64_t>());
+    sums.loss = exactly(json.at("loss"));
+    sums.correct = exactly(json.at("correct"));
     sums.samples = json.at("samples").get<std::int64_t>();
     return sums;
   });
 }
 
+std::optional<EvaluationReport> evaluation_of(const io::Manifest& manifest,
+                                              const std::filesystem::path& path) {
+  if (!manifest.extra.contains(evaluation_key)) return std::nullopt;
+  return read_entry(manifest, path, evaluation_key, [&](const Json& json) {
+    EvaluationReport report;
+    report.step = manifest.iteration;
+    report.epoch = json.at("epoch").get<std::int64_t>();
+    report.images = json.at("images").get<std::int64_t>();
+    report.loss = exactly(json.at("loss"));
+    report.accuracy = exactly(json.at("accuracy"));
+    if (json.contains("top5")) report.top5 = exactly(json.at("top5"));
+    return report;
+  });
+}
+
 void check_resumable(const io::Manifest& manifest, const std::filesystem::path& path, const LoadedJob& job,
-                     std::uint64_t data_fingerprint, std::uint64_t graph_hash) {
+                     std::uint64_t data_fingerprint, const GraphIdentity& graph) {
   // The stored job has only what decides the results; the rest is taken from the job at hand.
   const std::vector<JobSetting> settings = {{"data.folder=" + job.job.data.folder, path.string()}};
   check_resumable(parse_job(manifest.job, path.string(), settings).job, job);
@@ -93,12 +132,23 @@ void check_resumable(const io::Manifest& manifest, const std::filesystem::path& 
     throw job.error("data.folder", "holds another training set than the run was started with",
                     "name the folder of the same set, or start another run");
   }
-  if (manifest.graph_hash != graph_hash) {
-    throw Error("checkpoint", "its graph is not the one that this job makes now",
-                fmt::format("it was written by purine {}; go on with that version, or start another run",
-                            manifest.purine_version))
-        .at(path.string());
-  }
+  if (manifest.graph_hash == graph.hash) return;
+  const auto before = read_entry(manifest, path, graph_key, [&](const Json& json) {
+    GraphIdentity identity{.hash = manifest.graph_hash};
+    for (const auto& [name, part] : json.items()) {
+      identity.parts[name] = {part.at(0).get<std::int64_t>(), part.at(1).get<std::uint64_t>()};
+    }
+    return identity;
+  });
+  throw Error(
+      "checkpoint",
+      fmt::format("its graph is not the one that this job makes now: {}", difference(before, graph)),
+      manifest.purine_version == build_id()
+          ? "start another run"
+          : fmt::format(
+                "it was written by purine {}, and this is {}; go on with that one, or start another run",
+                manifest.purine_version, build_id()))
+      .at(path.string());
 }
 
 std::filesystem::path find_checkpoint(const std::filesystem::path& run_folder,

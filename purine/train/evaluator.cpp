@@ -1,11 +1,13 @@
 #include "purine/train/evaluator.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/session/iteration_error.h"
 
 namespace purine::train {
 
@@ -20,35 +22,48 @@ Evaluator::Evaluator(Runtime& runtime, const Job& job, const Task& task, const d
   session_ = std::make_unique<Session>(runtime, graph_, std::move(options));
 }
 
+Evaluator::Sums Evaluator::sum_up(std::stop_token stop) {
+  Sums sums;
+  session_->set_iteration(0);
+  try {
+    for (const Step& batch : session_->run({.epochs = 1})) {
+      if (stop.stop_requested()) break;
+      const auto samples = static_cast<double>(batch.samples);
+      sums.images += batch.samples;
+      sums.loss += batch.value(tensors_.loss) * samples;
+      // Shares of the batch are whole numbers of samples.
+      sums.correct += std::llround(batch.value(tensors_.accuracy) * samples);
+      if (tensors_.top5.valid()) sums.correct_in_5 += std::llround(batch.value(tensors_.top5) * samples);
+    }
+    session_->drain();
+  } catch (const IterationError& error) {
+    const Error& cause = error.cause();
+    throw Error(cause.component(),
+                fmt::format("{} (batch {} of the test set)", cause.message(), error.iteration() + 1),
+                cause.hint())
+        .at(cause.path())
+        .on(cause.location());
+  }
+  return sums;
+}
+
 std::optional<EvaluationReport> Evaluator::run(std::int64_t step, std::int64_t epoch, std::stop_token stop) {
   const auto begin = std::chrono::steady_clock::now();
-  double loss = 0;
-  std::int64_t images = 0;
-  std::int64_t correct = 0;
-  std::int64_t correct_in_5 = 0;
-  session_->set_iteration(0);
-  for (const Step& batch : session_->run({.epochs = 1})) {
-    if (stop.stop_requested()) break;
-    const auto samples = static_cast<double>(batch.samples);
-    images += batch.samples;
-    loss += batch.value(tensors_.loss) * samples;
-    // Shares of the batch are whole numbers of samples.
-    correct += std::llround(batch.value(tensors_.accuracy) * samples);
-    if (tensors_.top5.valid()) correct_in_5 += std::llround(batch.value(tensors_.top5) * samples);
-  }
-  session_->drain();
+  const Sums sums = sum_up(stop);
   if (stop.stop_requested()) return std::nullopt;
-  if (!std::isfinite(loss)) {
-    throw Error("evaluation", "the test loss after step " + std::to_string(step) + " is not finite",
-                "the weights have diverged: lower optimizer.learning_rate, or set optimizer.clip_norm");
+  if (!std::isfinite(sums.loss)) {
+    throw Error("evaluation", fmt::format("the test loss after step {} is not finite", step),
+                "the weights have diverged: train with a lower optimizer.learning_rate, a longer "
+                "optimizer.warmup_epochs, or gradient clipping (optimizer.clip_norm)");
   }
+  const auto images = static_cast<double>(sums.images);
   EvaluationReport report;
   report.step = step;
   report.epoch = epoch;
-  report.images = images;
-  report.loss = loss / static_cast<double>(images);
-  report.accuracy = static_cast<double>(correct) / static_cast<double>(images);
-  if (tensors_.top5.valid()) report.top5 = static_cast<double>(correct_in_5) / static_cast<double>(images);
+  report.images = sums.images;
+  report.loss = sums.loss / images;
+  report.accuracy = static_cast<double>(sums.correct) / images;
+  if (tensors_.top5.valid()) report.top5 = static_cast<double>(sums.correct_in_5) / images;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }

@@ -26,9 +26,18 @@ class Evaluator {
 
   /// Goes through the test set once, while nothing else runs on the variables. Each batch weighs by its
   /// samples. `step` and `epoch` go into the report. Nothing if it was asked to stop.
+  /// A loss that is not finite is an Error.
   std::optional<EvaluationReport> run(std::int64_t step, std::int64_t epoch, std::stop_token stop = {});
 
  private:
+  struct Sums {
+    double loss = 0;
+    std::int64_t images = 0;
+    std::int64_t correct = 0;
+    std::int64_t correct_in_5 = 0;
+  };
+  Sums sum_up(std::stop_token stop);
+
   Graph graph_;
   EvaluationTensors tensors_;
   std::unique_ptr<Session> session_;

@@ -5,21 +5,23 @@
 namespace purine::train {
 namespace {
 
-io::MetricsWriter open_metrics(const RunPaths& paths, std::optional<std::int64_t> resumed_step) {
-  if (!resumed_step) return io::MetricsWriter::create(paths.metrics());
-  return io::MetricsWriter::resume(paths.metrics(), *resumed_step + 1);
+io::MetricsWriter open_metrics(const RunPaths& paths, std::optional<MetricsLog::Resumption> resumption) {
+  if (!resumption) return io::MetricsWriter::create(paths.metrics());
+  std::optional<io::Metric> also;
+  if (!resumption->evaluated) also = io::Metric{"phase", "test"};
+  return io::MetricsWriter::resume(paths.metrics(), resumption->step + 1, also);
 }
 
-io::EventFileOptions event_options(std::optional<std::int64_t> resumed_step) {
+io::EventFileOptions event_options(std::optional<MetricsLog::Resumption> resumption) {
   io::EventFileOptions options;
-  if (resumed_step) options.resumed_step = *resumed_step + 1;
+  if (resumption) options.resumed_step = resumption->step + 1;
   return options;
 }
 
 }  // namespace
 
-MetricsLog::MetricsLog(const RunPaths& paths, std::optional<std::int64_t> resumed_step)
-    : metrics_(open_metrics(paths, resumed_step)), events_(paths.events(), event_options(resumed_step)) {}
+MetricsLog::MetricsLog(const RunPaths& paths, std::optional<Resumption> resumption)
+    : metrics_(open_metrics(paths, resumption)), events_(paths.events(), event_options(resumption)) {}
 
 void MetricsLog::progress(const ProgressReport& report) {
   metrics_.write(report.step, {{"phase", "train"},

@@ -17,11 +17,17 @@ namespace purine::train {
 ///     epoch   loss, accuracy, seconds                                  means over the epoch
 ///     test    loss, accuracy, top5, seconds                            on the test set
 ///
+/// The first `train` line of a run that was resumed has means since then.
+///
 /// TensorBoard shows the same as train/loss, epoch/loss, test/loss and so on.
 class MetricsLog final : public Listener {
  public:
-  /// `resumed_step`: steps done before, if the run goes on; what the files have of later ones is dropped.
-  MetricsLog(const RunPaths& paths, std::optional<std::int64_t> resumed_step);
+  /// Where a run that is resumed goes on.
+  struct Resumption {
+    std::int64_t step = 0;   ///< steps done before; what the files have of later ones is dropped
+    bool evaluated = false;  ///< after that step; if not, a `test` line of it is dropped too
+  };
+  MetricsLog(const RunPaths& paths, std::optional<Resumption> resumption);
 
   void progress(const ProgressReport& report) override;
   void epoch(const EpochReport& report) override;

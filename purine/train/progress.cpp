@@ -87,6 +87,7 @@ void Progress::started(const RunReport& report) {
                   count_text(steps_), count_text(steps_per_epoch_), job.data.batch, job.optimizer.name,
                   job.optimizer.learning_rate, report.workers, report.workers == 1 ? "" : "s",
                   bytes_text(report.peak_bytes)));
+  if (report.first_step >= report.steps) return;  // a note says so
   const std::string start =
       report.first_step > 0 ? fmt::format("going on after step {} in", report.first_step) : "writing to";
   print_line(fmt::format("{} {}", start, report.paths.folder.string()));
@@ -168,6 +169,7 @@ void Progress::ended(const EndReport& report) {
       print_line(fmt::format("stopped after step {}, as asked", report.step));
       break;
     case RunEnd::finished:
+      if (report.trained_steps == 0) break;
       print_line(fmt::format("finished {} steps; {} of training", report.step,
                              duration_text(report.training_seconds)));
       break;

@@ -84,10 +84,11 @@ struct EndReport {
   RunEnd end = RunEnd::finished;
   RunPaths paths;
   std::int64_t step = 0;
-  std::int64_t epochs = 0;                    ///< whole ones done
-  std::optional<EvaluationReport> test = {};  ///< of a finished run
-  std::filesystem::path checkpoint = {};      ///< the newest
-  std::optional<std::filesystem::path> trace = {};
+  std::int64_t trained_steps = 0;                   ///< of those, by this process
+  std::int64_t epochs = 0;                          ///< whole ones done
+  std::optional<EvaluationReport> test = {};        ///< of a finished run
+  std::filesystem::path checkpoint = {};            ///< the newest
+  std::optional<std::filesystem::path> trace = {};  ///< this process's, else the run's first
   std::int64_t skipped_images = 0;
   double training_seconds = 0;  ///< of this process's steps
 };

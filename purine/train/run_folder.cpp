@@ -34,6 +34,16 @@ bool make(const fs::path& folder) {
 
 }  // namespace
 
+fs::path RunPaths::free_trace(std::int64_t resumed_step) const {
+  const std::string stem = resumed_step == 0 ? "trace" : "trace-from-step-" + std::to_string(resumed_step);
+  std::error_code error;
+  fs::path path = folder / (stem + ".json");
+  for (int number = 2; fs::exists(path, error); ++number) {
+    path = folder / (stem + "-" + std::to_string(number) + ".json");
+  }
+  return path;
+}
+
 RunFolder::RunFolder(fs::path folder)
     : paths_{std::move(folder)}, lock_(io::File::open_to_read(paths_.folder)) {
   // Some network file systems know no locks; there the user takes care.

@@ -1,6 +1,7 @@
 // The folder of a run: what lies where in it, and who writes there.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "purine/io/file.h"
@@ -13,7 +14,7 @@ namespace purine::train {
 ///     checkpoints/step-….safetensors
 ///     metrics.jsonl            see MetricsLog
 ///     events/events.out.…      the same for TensorBoard
-///     trace.json               the traced steps
+///     trace.json               the traced steps; see free_trace
 struct RunPaths {
   std::filesystem::path folder;
 
@@ -22,6 +23,9 @@ struct RunPaths {
   std::filesystem::path metrics() const { return folder / "metrics.jsonl"; }
   std::filesystem::path events() const { return folder / "events"; }
   std::filesystem::path trace() const { return folder / "trace.json"; }
+  /// Where a trace is written that replaces none: `trace.json`, for a run that was resumed after step 120
+  /// `trace-from-step-120.json`; where that exists, `…-2.json`, `…-3.json` and so on.
+  std::filesystem::path free_trace(std::int64_t resumed_step) const;
 };
 
 /// A run folder that this process writes to; no other can take it meanwhile. Errors are Error("run folder")

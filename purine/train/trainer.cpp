@@ -8,12 +8,13 @@
 #include <optional>
 #include <utility>
 
-#include "purine/core/random.h"
 #include "purine/io/atomic_file.h"
 #include "purine/io/checkpoint.h"
+#include "purine/session/iteration_error.h"
 #include "purine/session/session.h"
 #include "purine/train/checkpoints.h"
 #include "purine/train/evaluator.h"
+#include "purine/train/graph_identity.h"
 #include "purine/train/metrics_log.h"
 #include "purine/train/network.h"
 #include "purine/train/run_folder.h"
@@ -50,6 +51,21 @@ class Notes {
   std::vector<std::string> texts_;
 };
 
+// The error of a step in the words of those who train: steps count from 1, and a value that is not finite is
+// no matter of the operator that found it.
+Error explained(const IterationError& error) {
+  const Error& cause = error.cause();
+  const std::int64_t step = error.iteration() + 1;
+  if (cause.component() == "check_finite") {
+    return Error("training", fmt::format("step {}: {}, so the step was not taken", step, cause.message()),
+                 "training has diverged: try a lower optimizer.learning_rate, a longer "
+                 "optimizer.warmup_epochs, or gradient clipping (optimizer.clip_norm)");
+  }
+  return Error(cause.component(), fmt::format("{} (step {})", cause.message(), step), cause.hint())
+      .at(cause.path())
+      .on(cause.location());
+}
+
 // Means over the steps since the last progress report.
 struct Interval {
   double loss = 0;
@@ -79,9 +95,12 @@ class Trainer::Implementation {
   std::int64_t epoch_of(std::int64_t step) const { return step / steps_per_epoch_; }
   bool must_stop() const { return options_.stop.stop_requested(); }
   bool is_evaluated() const { return evaluation_ && evaluation_->step == step_; }
+  bool is_over() const { return step_ >= total_steps_; }
+  bool evaluation_is_due() const { return step_ > 0 && (is_over() || is_due(job().train.evaluate_every)); }
 
   void open_folder();
   void resume_from_checkpoint();
+  EndReport train();
   void report_start();
   std::size_t shared_bytes() const;
   std::int64_t next_pause() const;
@@ -90,6 +109,7 @@ class Trainer::Implementation {
   void report_progress(double learning_rate);
   void finish_epoch();
   void evaluate();
+  void make_up_for_evaluation();
   void save();
   void write_trace(bool at_end);
   void pass_on_notes();
@@ -112,9 +132,9 @@ class Trainer::Implementation {
 
   Graph graph_;
   TrainingTensors tensors_;
-  std::uint64_t graph_hash_ = 0;
-  std::optional<StepTrace> trace_;  // outlives the session, which calls it
-  bool trace_is_written_ = false;
+  GraphIdentity identity_;
+  std::optional<StepTrace> trace_;                   // outlives the session, which calls it
+  std::optional<std::filesystem::path> trace_path_;  // once it is written
   std::unique_ptr<Session> session_;
   std::unique_ptr<Evaluator> evaluator_;
 
@@ -130,6 +150,7 @@ class Trainer::Implementation {
   std::optional<EvaluationReport> evaluation_;  // the last one
   std::filesystem::path checkpoint_;
   std::int64_t saved_step_ = -1;
+  bool saved_evaluation_ = false;  // in the checkpoint of that step
 };
 
 Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, TrainerOptions options)
@@ -148,7 +169,7 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
 
   tensors_ = build_training(training_source(graph_, this->job(), training_set_, skipped_), this->job(),
                             task_.classes, steps_per_epoch_, options_.device);
-  graph_hash_ = hash_text(dump(graph_));
+  identity_ = identify(graph_);
   SessionOptions session_options;
   session_options.seed = static_cast<std::uint64_t>(this->job().train.seed);
   if (const Job::Trace& trace = this->job().trace; trace.steps > 0) {
@@ -164,32 +185,52 @@ EndReport Trainer::Implementation::run() {
   open_folder();
   if (resumed_) resume_from_checkpoint();
   io::write_file(folder_->paths().job(), job_text(job()));
-  log_.emplace(folder_->paths(), resumed_ ? std::optional(step_) : std::nullopt);
-  listeners_.push_back(&*log_);
+  const bool is_complete = is_over() && is_evaluated();
+  if (!is_complete) {
+    std::optional<MetricsLog::Resumption> resumption;
+    if (resumed_) resumption = {.step = step_, .evaluated = is_evaluated()};
+    log_.emplace(folder_->paths(), resumption);
+    listeners_.push_back(&*log_);
+  }
   report_start();
-
   try {
-    while (step_ < total_steps_) {
-      if (options_.stop_after > 0 && step_ >= options_.stop_after) return end(RunEnd::stopped);
-      run_steps(next_pause());
-      const bool at_end = step_ == total_steps_;
-      if (step_ % steps_per_epoch_ == 0) finish_epoch();
-      const bool evaluates = at_end || is_due(job().train.evaluate_every);
-      if (evaluates && !must_stop()) evaluate();
-      const std::int64_t every_steps = job().checkpoint.every_steps;
-      if (at_end || must_stop() || step_ == options_.stop_after || is_due(job().checkpoint.every_epochs) ||
-          (every_steps > 0 && step_ % every_steps == 0)) {
-        save();
-      }
-      if (step_ % steps_per_epoch_ == 0) epoch_sums_ = {};
-      if (must_stop() && !(at_end && is_evaluated())) return end(RunEnd::interrupted);
-    }
-    if (!is_evaluated()) evaluate();  // a run that is resumed though it was done
-    return end(is_evaluated() ? RunEnd::finished : RunEnd::interrupted);
+    return is_complete ? end(RunEnd::finished) : train();
+  } catch (const IterationError& error) {
+    tell_of_failure();
+    throw explained(error);
   } catch (const Error&) {
     tell_of_failure();
     throw;
   }
+}
+
+EndReport Trainer::Implementation::train() {
+  make_up_for_evaluation();
+  while (!is_over()) {
+    if (must_stop()) {
+      save();
+      return end(RunEnd::interrupted);
+    }
+    if (options_.stop_after > 0 && step_ >= options_.stop_after) return end(RunEnd::stopped);
+    run_steps(next_pause());
+    if (step_ % steps_per_epoch_ == 0) finish_epoch();
+    if (evaluation_is_due() && !must_stop()) evaluate();
+    const std::int64_t every_steps = job().checkpoint.every_steps;
+    if (is_over() || step_ == options_.stop_after || is_due(job().checkpoint.every_epochs) ||
+        (every_steps > 0 && step_ % every_steps == 0)) {
+      save();
+    }
+    if (step_ % steps_per_epoch_ == 0) epoch_sums_ = {};
+  }
+  return end(is_evaluated() ? RunEnd::finished : RunEnd::interrupted);
+}
+
+// A run that was stopped between the last step of an epoch and the end of its evaluation has a checkpoint
+// that doesn't know how good it is.
+void Trainer::Implementation::make_up_for_evaluation() {
+  if (!evaluation_is_due() || is_evaluated() || must_stop()) return;
+  evaluate();
+  if (is_evaluated()) save();
 }
 
 // What can still be said of a run that an error ends. What fails here as well comes second to that error.
@@ -226,7 +267,8 @@ void Trainer::Implementation::resume_from_checkpoint() {
   }
   io::LatestCheckpoint latest = io::load_latest_checkpoint(checkpoints);
   const io::Manifest& manifest = latest.checkpoint.manifest;
-  check_resumable(manifest, latest.path, loaded_, training_set_->fingerprint(), graph_hash_);
+  check_resumable(manifest, latest.path, loaded_, training_set_->fingerprint(), identity_);
+  evaluation_ = evaluation_of(manifest, latest.path);
   epoch_sums_ = epoch_sums_of(manifest, latest.path);
   try {
     set_values(graph_, session_->variables(), latest.checkpoint.tensors, false);
@@ -235,6 +277,7 @@ void Trainer::Implementation::resume_from_checkpoint() {
   }
   session_->set_iteration(manifest.iteration);
   step_ = first_step_ = saved_step_ = manifest.iteration;
+  saved_evaluation_ = is_evaluated();
   checkpoint_ = latest.path;
 }
 
@@ -256,6 +299,11 @@ void Trainer::Implementation::report_start() {
   report.workers = runtime_.workers();
   report.peak_bytes = session_->peak_bytes() + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
+  if (is_over()) {
+    tell(&Listener::note, fmt::format("the run is complete: all of its {} steps were done before, and "
+                                      "nothing is left to train; more train.epochs or train.steps go on",
+                                      step_));
+  }
 }
 
 // What the evaluation's graph has in common with the training's: the variables, without the optimiser's.
@@ -356,28 +404,29 @@ void Trainer::Implementation::evaluate() {
 }
 
 void Trainer::Implementation::save() {
-  if (saved_step_ == step_) return;
+  if (saved_step_ == step_ && saved_evaluation_ == is_evaluated()) return;
   const bool epoch_is_over = step_ % steps_per_epoch_ == 0;
   const EpochSums sums = epoch_is_over ? EpochSums{} : epoch_sums_;
   io::Checkpoint checkpoint;
-  checkpoint.manifest = make_manifest(job(), task_, sums, training_set_->fingerprint(), graph_hash_);
+  checkpoint.manifest = make_manifest(job(), task_, sums, training_set_->fingerprint(), identity_);
   checkpoint.manifest.iteration = step_;
   checkpoint.manifest.epoch = epoch_of(step_);
   checkpoint.manifest.position = sums.samples;
-  if (is_evaluated()) checkpoint.manifest.score = evaluation_->accuracy;
+  if (is_evaluated()) set_evaluation(checkpoint.manifest, *evaluation_);
   checkpoint.tensors = session_->variables().values();
   checkpoint_ = io::save_checkpoint(
       folder_->paths().checkpoints(), checkpoint,
       {.last = static_cast<int>(job().checkpoint.keep), .best = job().checkpoint.keep_best});
   saved_step_ = step_;
+  saved_evaluation_ = is_evaluated();
   tell(&Listener::saved, checkpoint_, step_);
 }
 
 void Trainer::Implementation::write_trace(bool at_end) {
-  if (!trace_ || trace_is_written_ || !trace_->has_events()) return;
+  if (!trace_ || trace_path_ || !trace_->has_events()) return;
   if (step_ < trace_->end() && !at_end) return;
-  trace_->write(folder_->paths().trace());
-  trace_is_written_ = true;
+  trace_path_ = folder_->paths().free_trace(first_step_);
+  trace_->write(*trace_path_);
 }
 
 void Trainer::Implementation::pass_on_notes() {
@@ -390,11 +439,14 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   report.end = reason;
   report.paths = folder_->paths();
   report.step = step_;
+  report.trained_steps = step_ - first_step_;
   report.epochs = epoch_of(step_);
   if (reason == RunEnd::finished) report.test = evaluation_;
   report.checkpoint = checkpoint_;
   std::error_code error;
-  if (std::filesystem::exists(report.paths.trace(), error)) report.trace = report.paths.trace();
+  if (trace_path_ || std::filesystem::exists(report.paths.trace(), error)) {
+    report.trace = trace_path_.value_or(report.paths.trace());
+  }
   report.skipped_images = skipped_->count();
   report.training_seconds = training_seconds_;
   tell(&Listener::ended, report);

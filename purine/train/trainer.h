@@ -39,8 +39,9 @@ class Trainer {
   /// Is told what happens; must outlive the run. The run folder's metrics are written beside all listeners.
   void add(Listener& listener);
 
-  /// Runs until the end, or until it is stopped. Errors of operators, of data and of the disk end the run:
-  /// the checkpoints saved before stay whole.
+  /// Runs until the end, or until it is stopped. A resumed run first makes up for the evaluation that an
+  /// interrupt kept it from; one that is complete does nothing. Errors of operators, of data and of the disk
+  /// end the run: the checkpoints saved before stay whole. Errors of a step say its number, counted from 1.
   EndReport run();
 
  private:

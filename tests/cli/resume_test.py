@@ -109,13 +109,19 @@ class ResumeTest(CommandTest):
         result = self.purine("train", "job.toml", "--resume", "--set", "train.steps=300", "--stop-after", 5)
         self.assertIn("there is no checkpoint yet, the run starts at its beginning\n", result.output)
 
-    def test_a_finished_run_is_measured_again(self):
+    def test_a_complete_run_is_left_as_it_is(self):
         self.write_long_job(4)
         first = self.purine("train", "job.toml", "--json").json_lines()[-1]
-        again = self.purine("train", "job.toml", "--resume", "--json").json_lines()[-1]
-        self.assertEqual(again["end"], "finished")
+        metrics = (self.folder / "runs/job/metrics.jsonl").read_bytes()
+        start, note, again = self.purine("train", "job.toml", "--resume", "--json").json_lines()
+        self.assertEqual((start["event"], note["event"], again["end"]), ("start", "note", "finished"))
         for key in ("step", "test_accuracy", "test_loss", "checkpoint"):
             self.assertEqual(again[key], first[key])
+        self.assertEqual((first["trained_steps"], again["trained_steps"]), (4, 0))
+        text = self.purine("train", "job.toml", "--resume").output
+        self.assertIn("\nthe run is complete: all of its 4 steps were done before, and nothing is left to train; more "
+                      "train.epochs or train.steps go on\ntest accuracy  ", text)
+        self.assertEqual((self.folder / "runs/job/metrics.jsonl").read_bytes(), metrics)
 
     def test_more_epochs_may_be_added(self):
         self.write_job(optimizer={"schedule": "constant"})

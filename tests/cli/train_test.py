@@ -189,7 +189,8 @@ class TrainTest(CommandTest):
                        train={"epochs": 1, "steps": 1})
         self.assertEqual(self.error_of("train", "job.toml", status=1),
                          "[evaluation] the test loss after step 1 is not finite; hint: the weights have diverged: "
-                         "lower optimizer.learning_rate, or set optimizer.clip_norm")
+                         "train with a lower optimizer.learning_rate, a longer optimizer.warmup_epochs, or gradient "
+                         "clipping (optimizer.clip_norm)")
 
     def test_a_loss_that_is_not_finite_stops_the_run(self):
         write_idx(self.folder / "set")
@@ -197,7 +198,10 @@ class TrainTest(CommandTest):
                        train={"steps": 20}, checkpoint={"every_steps": 1})
         result = self.purine("train", "job.toml", status=1)
         self.assertEqual(result.error.count("\n"), 1)
-        self.assertRegex(result.error, r"^\[check_finite\] \S+ on 0/cpu:0: .*\(iteration \d+\)")
+        self.assertRegex(result.error, r"^\[training\] step 2: the (loss|gradient of small_convnet/\S+) is (NaN|-?infinity)\b.*, "
+                                       r"so the step was not taken; hint: training has diverged: try a lower "
+                                       r"optimizer\.learning_rate, a longer optimizer\.warmup_epochs, or gradient clipping "
+                                       r"\(optimizer\.clip_norm\)\n$")
         self.assertIn("the run failed; its newest checkpoint is runs/job/checkpoints/step-", result.output)
         for path in self.checkpoints("runs/job"):
             for name, content in self.tensors(path)[0].items():

@@ -122,6 +122,15 @@ TEST(MetricsTest, ResumeCutsWhatIsDoneAgain) {
   EXPECT_EQ(read_file(folder / "new.jsonl"), "{\"step\":3}\n");
 }
 
+TEST(MetricsTest, ResumeCutsMarkedRecordsOfTheStepBeforeToo) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  const std::string kept = "{\"step\":1,\"phase\":\"test\"}\n{\"step\":2,\"phase\":\"train\"}\n";
+  write_plain_file(path, kept + "{\"step\":2,\"phase\":\"test\"}\n{\"step\":2,\"phase\":\"late\"}\n");
+  MetricsWriter::resume(path, 3, Metric{"phase", "test"});
+  EXPECT_EQ(read_file(path), kept);
+}
+
 TEST(MetricsTest, ResumeRefusesAForeignFileAndLeavesIt) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";

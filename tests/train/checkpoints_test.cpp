@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "purine/core/version.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 
@@ -27,9 +28,13 @@ Task task() {
   return task;
 }
 
+GraphIdentity graph() {
+  return {.hash = 2, .parts = {{"relu", {1, 5}}, {"variables", {4, 0xffffffffffffffff}}}};
+}
+
 TEST(CheckpointsTest, TheManifestGivesBackTaskAndSums) {
   const EpochSums sums{1.0 / 3, std::numeric_limits<double>::denorm_min(), 123};
-  const io::Manifest manifest = make_manifest(job(), task(), sums, 0xdeadbeef, 7);
+  const io::Manifest manifest = make_manifest(job(), task(), sums, 0xdeadbeef, {.hash = 7});
   EXPECT_TRUE(task_of(manifest, "c") == task());
   EXPECT_EQ(epoch_sums_of(manifest, "c"), sums) << "to the bit";
   EXPECT_EQ(manifest.seed, 1u);
@@ -40,22 +45,58 @@ TEST(CheckpointsTest, ManifestsOfRunsThatComputeTheSameAreEqual) {
   other.train.workers = 4;
   other.train.run_folder = "elsewhere";
   other.data.folder = "moved";
-  EXPECT_EQ(make_manifest(job(), task(), {}, 1, 2), make_manifest(other, task(), {}, 1, 2));
+  EXPECT_EQ(make_manifest(job(), task(), {}, 1, graph()), make_manifest(other, task(), {}, 1, graph()));
+}
+
+TEST(CheckpointsTest, TheManifestGivesBackAnEvaluation) {
+  io::Manifest manifest = make_manifest(job(), task(), {}, 1, graph());
+  manifest.iteration = 20;
+  EXPECT_FALSE(evaluation_of(manifest, "c").has_value());
+  for (const std::optional<double> top5 : {std::optional<double>(), std::optional<double>(2.0 / 3)}) {
+    set_evaluation(manifest, {.step = 20,
+                              .epoch = 1,
+                              .images = 7,
+                              .loss = 1.0 / 3,
+                              .accuracy = 2.0 / 7,
+                              .top5 = top5,
+                              .seconds = 9});
+    const std::optional<EvaluationReport> report = evaluation_of(manifest, "c");
+    ASSERT_TRUE(report.has_value());
+    EXPECT_EQ(report->step, 20);
+    EXPECT_EQ(report->epoch, 1);
+    EXPECT_EQ(report->images, 7);
+    EXPECT_EQ(report->loss, 1.0 / 3) << "to the bit";
+    EXPECT_EQ(report->accuracy, 2.0 / 7);
+    EXPECT_EQ(report->top5, top5);
+    EXPECT_EQ(manifest.score, 2.0 / 7);
+  }
 }
 
 TEST(CheckpointsTest, ResumingChecksJobDataAndGraph) {
-  const io::Manifest manifest = make_manifest(job(), task(), {}, 1, 2);
+  io::Manifest manifest = make_manifest(job(), task(), {}, 1, graph());
+  manifest.purine_version = build_id();
   LoadedJob now{.job = job(), .name = "job.toml"};
-  EXPECT_NO_THROW(check_resumable(manifest, "c", now, 1, 2));
+  EXPECT_NO_THROW(check_resumable(manifest, "c", now, 1, graph()));
   EXPECT_EQ(
-      error_text([&] { check_resumable(manifest, "c", now, 9, 2); }),
+      error_text([&] { check_resumable(manifest, "c", now, 9, graph()); }),
       "[job] job.toml: data.folder holds another training set than the run was started with; hint: name "
       "the folder of the same set, or start another run");
-  EXPECT_EQ(error_text([&] { check_resumable(manifest, "c", now, 1, 9); }).substr(0, 68),
-            "[checkpoint] c: its graph is not the one that this job makes now; hi");
+  GraphIdentity other = graph();
+  other.hash = 3;
+  other.parts["relu"] = {2, 6};
+  EXPECT_EQ(error_text([&] { check_resumable(manifest, "c", now, 1, other); }),
+            "[checkpoint] c: its graph is not the one that this job makes now: it has 1 relu operator, now "
+            "there are 2; "
+            "hint: start another run");
+  manifest.purine_version = "0.0.9+0123456789ab";
+  EXPECT_EQ(error_text([&] { check_resumable(manifest, "c", now, 1, other); }),
+            "[checkpoint] c: its graph is not the one that this job makes now: it has 1 relu operator, now "
+            "there are 2; "
+            "hint: it was written by purine 0.0.9+0123456789ab, and this is " +
+                std::string(build_id()) + "; go on with that one, or start another run");
   now.job.data.batch = 32;
   EXPECT_EQ(
-      error_text([&] { check_resumable(manifest, "c", now, 1, 2); }),
+      error_text([&] { check_resumable(manifest, "c", now, 1, graph()); }),
       "[job] job.toml: data.batch was 64 when the run was started, and is 32 now; hint: resume with the "
       "same value, or start another run in another run folder");
 }

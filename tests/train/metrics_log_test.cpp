@@ -64,12 +64,26 @@ TEST(MetricsLogTest, AResumedRunDropsWhatItDoesAgain) {
     write_run(log, 1, 6);
   }
   {
-    MetricsLog log(paths, 4);  // the checkpoint after 4 steps
+    MetricsLog log(paths, MetricsLog::Resumption{.step = 4, .evaluated = true});
     write_run(log, 5, 7);
   }
   std::vector<std::int64_t> steps;
   for (const nlohmann::json& line : lines_of(paths.metrics())) steps.push_back(line.at("step"));
   EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST(MetricsLogTest, AnEvaluationThatTheCheckpointDoesNotKnowIsDropped) {
+  for (const bool evaluated : {false, true}) {
+    const test::TemporaryFolder folder;
+    const RunPaths paths{folder.path()};
+    {
+      MetricsLog log(paths, std::nullopt);
+      write_run(log, 1, 2);
+      log.evaluated({.step = 2, .epoch = 0, .images = 8, .loss = 0.75, .accuracy = 0.5});
+    }
+    MetricsLog(paths, MetricsLog::Resumption{.step = 2, .evaluated = evaluated});
+    EXPECT_EQ(lines_of(paths.metrics()).size(), evaluated ? 3u : 2u);
+  }
 }
 
 }  // namespace

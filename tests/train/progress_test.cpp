@@ -147,6 +147,7 @@ TEST(ProgressTest, TellsWhereTheResultsLie) {
     EndReport report;
     report.paths = {"runs/digits"};
     report.step = 20;
+    report.trained_steps = 20;
     report.test = EvaluationReport{.step = 20, .epoch = 1, .images = 10000, .loss = 0.25, .accuracy = 0.9142};
     report.checkpoint = "runs/digits/checkpoints/step-00000020.safetensors";
     report.trace = "runs/digits/trace.json";
@@ -164,6 +165,23 @@ TEST(ProgressTest, TellsWhereTheResultsLie) {
                      "TensorBoard    runs/digits/events\n"
                      "trace          runs/digits/trace.json\n"))
       << text;
+}
+
+TEST(ProgressTest, ARunThatWasCompleteDoesNotSeemToTrain) {
+  Output output;
+  {
+    Progress progress(output.file(), {});
+    RunReport start = run_report();
+    start.first_step = start.steps;
+    progress.started(start);
+    EndReport report;
+    report.paths = {"runs/digits"};
+    report.step = 20;
+    progress.ended(report);
+  }
+  const std::string text = output.text();
+  EXPECT_EQ(text.find("going on"), std::string::npos) << text;
+  EXPECT_EQ(text.find("finished"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/support/error_text.h"
+#include "tests/support/plain_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace purine::train {
@@ -40,6 +41,20 @@ TEST(RunFolderTest, NumbersAreFilled) {
   EXPECT_EQ(RunFolder::create_numbered(folder).paths().folder, folder);
   EXPECT_EQ(RunFolder::create_numbered(folder).paths().folder, temporary.path() / "run-2");
   EXPECT_EQ(RunFolder::create_numbered(folder).paths().folder, temporary.path() / "run-3");
+}
+
+TEST(RunFolderTest, TracesReplaceNone) {
+  const test::TemporaryFolder temporary;
+  const RunPaths paths{temporary.path()};
+  for (const auto& [resumed_step, names] :
+       {std::pair{0, std::vector{"trace.json", "trace-2.json", "trace-3.json"}},
+        {120, {"trace-from-step-120.json", "trace-from-step-120-2.json"}}}) {
+    for (const char* name : names) {
+      const std::filesystem::path path = paths.free_trace(resumed_step);
+      EXPECT_EQ(path, temporary.path() / name);
+      test::write_plain_file(path, "{}");
+    }
+  }
 }
 
 TEST(RunFolderTest, OneProcessWritesAtATime) {

@@ -1,0 +1,32 @@
+// What a graph computes, wherever it lies.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "purine/graph/graph.h"
+
+namespace purine::train {
+
+/// Equal for two graphs that compute the same from the same variables, whatever locations their vertices have
+/// and whichever copies bring tensors from one to the other: a run may go on elsewhere. Kept in checkpoints.
+struct GraphIdentity {
+  struct Part {
+    std::int64_t count = 0;
+    std::uint64_t hash = 0;
+    bool operator==(const Part& other) const = default;
+  };
+  std::uint64_t hash = 0;
+  /// By types of operators, and of the graph's `variables`, `inputs` and `watched` tensors.
+  std::map<std::string, Part> parts = {};
+
+  bool operator==(const GraphIdentity& other) const = default;
+};
+
+GraphIdentity identify(Graph& graph);
+
+/// The first difference of two that are not equal, in words: `it has 3 conv2d operators, now there are 4`.
+std::string difference(const GraphIdentity& before, const GraphIdentity& now);
+
+}  // namespace purine::train
