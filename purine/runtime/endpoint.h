@@ -60,9 +60,13 @@ class Endpoint {
   /// throws RemoteError if the run fails meanwhile.
   virtual std::vector<std::string> all_gather(std::string_view words) = 0;
 
-  /// Asks all ranks to end the run early; returns at once. See Session::stop.
-  virtual void request_stop() = 0;
-  virtual bool stop_requested() const = 0;
+  /// Tells all ranks that this one begins no iteration of run `run` from iteration `end` on, and returns at
+  /// once. Runs are numbered alike at all ranks; they may be nested, and a rank says it once for each. It is
+  /// how ranks agree on where a run ends, early or not: see Session.
+  virtual void announce_end(std::int64_t run, std::int64_t end) = 0;
+  /// What each rank has announced for a run, by rank, as far as this one knows; -1 where nothing. Throws
+  /// RemoteError once the endpoint has failed.
+  virtual std::vector<std::int64_t> announced_ends(std::int64_t run) const = 0;
   /// Tells all ranks that this one can't go on, and why. Only the first cause counts. Returns at once.
   virtual void fail(std::string_view cause) = 0;
 };
