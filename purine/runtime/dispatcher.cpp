@@ -20,6 +20,11 @@ void Executor::issue(std::uint32_t op, std::int64_t, Queue&) {
   throw Error("dispatcher", "operator " + std::to_string(op) + " runs on a queue, and its executor has none");
 }
 
+void Executor::start(std::uint32_t op, std::int64_t, double, CompletionListener&, std::uint64_t) {
+  throw Error("dispatcher",
+              "operator " + std::to_string(op) + " runs elsewhere, and its executor has no way");
+}
+
 Dispatcher::Core::Core(const MarkedGraph& graph, Executor& executor, std::vector<Lane> lanes,
                        DispatcherOptions options)
     : graph_(graph),
@@ -34,9 +39,9 @@ Dispatcher::Core::Core(const MarkedGraph& graph, Executor& executor, std::vector
   PURINE_CHECK(graph.lane_count() <= lanes.size());
   for (std::uint32_t index = 0; index < graph.lane_count(); ++index) {
     const Lane& lane = lanes[index];
-    PURINE_CHECK(lane.queue != nullptr ? lane.depth > 0 : lane.workers > 0 && options_.threads);
+    PURINE_CHECK(lane.workers > 0 ? options_.threads : lane.depth > 0);
     lanes_.push_back(std::make_unique<LaneState>(index, lane, graph, counters_.phases()));
-    if (lane.queue != nullptr) continue;
+    if (lane.workers == 0) continue;
     for (std::uint32_t i = 0; i < lanes_.back()->size; ++i) {
       const std::uint32_t position = lanes_.back()->begin + i;
       const int parts = executor.parts(graph.operator_at(position));
@@ -83,9 +88,10 @@ void Dispatcher::Core::start_threads() {
   for (const auto& lane : lanes_) count += lane->lane.workers;
   const bool oversubscribed = count > static_cast<int>(CpuWorkers::available_cores().size());
   for (const auto& lane : lanes_) {
-    if (lane->lane.queue != nullptr) {
+    if (lane->lane.workers == 0) {
+      const auto device = [](const Lane& of) { return of.queue != nullptr ? &of.queue->device() : nullptr; };
       auto launcher = std::find_if(launchers_.begin(), launchers_.end(), [&](const auto& candidate) {
-        return &candidate->lanes[0]->lane.queue->device() == &lane->lane.queue->device();
+        return device(candidate->lanes[0]->lane) == device(lane->lane);
       });
       if (launcher == launchers_.end()) {
         launcher = launchers_.insert(launchers_.end(), std::make_unique<Launcher>());
@@ -186,28 +192,44 @@ void Dispatcher::Core::count_done(std::uint32_t phase, std::int64_t firings) {
 }
 
 void Dispatcher::Core::fail(Firing firing, const std::exception_ptr& cause) {
-  const auto order = [&](std::int64_t iteration, std::uint32_t op) {
-    return std::tuple(iteration, graph_.start(graph_.position_of(op)), op);
+  const LaneState& lane = *lanes_[graph_.lane_at(firing.position)];
+  const Failure failure{graph_.operator_at(firing.position), iteration_of(firing), cause};
+  if (note_failure(lane, failure)) executor_.failed(failure);
+}
+
+// False for what may be the consequence of another failure.
+bool Dispatcher::Core::note_failure(const LaneState& lane, const Failure& failure) {
+  const auto order = [&](const Failure& of) {
+    const std::uint32_t position = graph_.position_of(of.op);
+    const Lane& its_lane = lanes_[graph_.lane_at(position)]->lane;
+    const bool remote = its_lane.workers == 0 && its_lane.queue == nullptr;
+    return std::tuple(remote, of.iteration, graph_.start(position), of.op);
   };
-  const std::uint32_t op = graph_.operator_at(firing.position);
-  const std::int64_t iteration = iteration_of(firing);
   const std::lock_guard lock(mutex_);
-  sound_iterations_ = failed_.load() ? std::min(sound_iterations_, iteration) : iteration;
+  sound_iterations_ = failed_.load() ? std::min(sound_iterations_, failure.iteration) : failure.iteration;
   failed_.store(true);
   // What else fails on a queue that has failed tells the same cause, and is no failure of its own.
-  if (lanes_[graph_.lane_at(firing.position)]->lane.queue != nullptr) {
-    if (std::find(queue_causes_.begin(), queue_causes_.end(), cause) != queue_causes_.end()) return;
-    queue_causes_.push_back(cause);
+  if (lane.lane.queue != nullptr) {
+    if (std::find(queue_causes_.begin(), queue_causes_.end(), failure.cause) != queue_causes_.end()) {
+      return false;
+    }
+    queue_causes_.push_back(failure.cause);
   }
-  if (!failure_ || order(iteration, op) < order(failure_->iteration, failure_->op)) {
-    failure_ = Failure{op, iteration, cause};
-  }
+  if (!failure_ || order(failure) < order(*failure_)) failure_ = failure;
+  return lane.lane.workers > 0 || lane.lane.queue != nullptr;
 }
 
 bool Dispatcher::Core::wait_for(std::int64_t iteration) {
   std::unique_lock lock(mutex_);
   PURINE_CHECK(iteration < admitted_);
   progress_.wait(lock, [&] { return oldest_ > iteration || ended(); });
+  return oldest_ > iteration && (!failure_ || sound_iterations_ > iteration);
+}
+
+std::optional<bool> Dispatcher::Core::wait_for(std::int64_t iteration, std::chrono::nanoseconds limit) {
+  std::unique_lock lock(mutex_);
+  PURINE_CHECK(iteration < admitted_);
+  if (!progress_.wait_for(lock, limit, [&] { return oldest_ > iteration || ended(); })) return std::nullopt;
   return oldest_ > iteration && (!failure_ || sound_iterations_ > iteration);
 }
 
@@ -245,8 +267,13 @@ std::vector<Unfinished> Dispatcher::Core::unfinished() const {
     if (current != resting) add(current);
   }
   for (const auto& lane : lanes_) {
-    const std::lock_guard lock(lane->flights_mutex);
-    for (const Flight& flight : lane->flights) add(flight.tag);
+    if (lane->flights == nullptr) continue;
+    for (std::uint32_t phase = 0; phase < counters_.phases(); ++phase) {
+      for (std::uint32_t position = lane->begin; position < lane->begin + lane->size; ++position) {
+        const Firing firing{position, phase};
+        if (lane->flight(firing).load(std::memory_order_relaxed) != not_in_flight) add(pack(firing));
+      }
+    }
   }
   return result;
 }
@@ -313,6 +340,9 @@ void Dispatcher::admit(std::int64_t end) {
 }
 bool Dispatcher::wait_for(std::int64_t iteration) {
   return core_->wait_for(iteration);
+}
+std::optional<bool> Dispatcher::wait_for(std::int64_t iteration, std::chrono::nanoseconds limit) {
+  return core_->wait_for(iteration, limit);
 }
 bool Dispatcher::drain() {
   return core_->drain();

@@ -1,9 +1,11 @@
 // Runs a marked graph: starts an operator when, and only when, all it waits for is there.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,8 @@
 #include "purine/runtime/device.h"
 
 namespace purine {
+
+struct Failure;
 
 /// Does the operators' work, for the dispatcher. Operators have the numbers of MarkedGraphBuilder; iterations
 /// count from 0, the dispatcher's first. An exception fails the operator.
@@ -26,14 +30,25 @@ class Executor {
   virtual void run(std::uint32_t op, std::int64_t iteration, int part, int worker) = 0;
   /// Enqueues an operator of a queue's lane, without blocking. If it throws, nothing is enqueued.
   virtual void issue(std::uint32_t op, std::int64_t iteration, Queue& queue);
+  /// Starts an operator of a remote lane, without blocking. The listener is told, with the tag, when it is
+  /// done, or why it failed. Of operators that compete elsewhere, the one of the smallest urgency goes first:
+  /// its latest start time in seconds, over all iterations. If it throws, nothing is started.
+  virtual void start(std::uint32_t op, std::int64_t iteration, double urgency, CompletionListener& listener,
+                     std::uint64_t tag);
+  /// Told at once of every failure but those of remote lanes, by the thread that met it: others who depend on
+  /// this run need not wait until it has drained. Each part of an operator that throws is a failure.
+  virtual void failed(const Failure& /*failure*/) {}
 };
 
-/// Where operators run: a CPU with workers, or a queue of a device.
+/// Where operators run: a CPU with workers, a queue of a device, or elsewhere.
 struct Lane {
   /// A CPU lane with this many workers of its own.
   static Lane cpu(int workers) { return {workers, nullptr, 0}; }
   /// A queue; at most `depth` operators are in flight on it, so that priorities mean something.
   static Lane on(Queue& queue, int depth = 4) { return {0, &queue, depth}; }
+  /// Work that is done elsewhere, like sending and receiving: the executor starts whatever is ready, as much
+  /// as there is, and it ends in any order.
+  static Lane remote() { return {0, nullptr, std::numeric_limits<int>::max()}; }
 
   int workers = 0;
   Queue* queue = nullptr;
@@ -46,9 +61,9 @@ struct Execution {
   std::uint32_t lane = 0;
   std::int64_t iteration = 0;
   int part = 0;
-  int worker = -1;         ///< -1 on a queue's lane
-  std::int64_t begin = 0;  ///< on a queue's lane: when it was issued
-  std::int64_t end = 0;    ///< on a queue's lane: when its completion was told
+  int worker = -1;         ///< -1 on a queue's lane and a remote one
+  std::int64_t begin = 0;  ///< on those: when it was issued
+  std::int64_t end = 0;    ///< on those: when its completion was told
 };
 
 /// Why a run failed: what an operator threw.
@@ -89,7 +104,8 @@ struct DispatcherOptions {
 ///
 /// Errors: an operator that throws is poisoned, and so is every operator that an edge of kind `value` leads
 /// to from a poisoned one. Poisoned operators are not run but pass their tokens, so all iterations that were
-/// started come to an end; no further one is started. A dispatcher that has failed stays failed.
+/// started come to an end; no further one is started. A dispatcher that has failed stays failed. What fails
+/// on remote lanes is told only where nothing else failed, since it may be a consequence.
 ///
 /// `admit`, `wait_for`, `drain`, `stop` and the queries may be called by any thread but the dispatcher's own.
 class Dispatcher {
@@ -109,6 +125,8 @@ class Dispatcher {
   /// Waits until an iteration, which must be admitted, is finished. False if it failed: if an operator failed
   /// in it or in one before it, or it never started. All that was started has ended then.
   bool wait_for(std::int64_t iteration);
+  /// The same, but waits no longer than `limit`; none if the iteration is not finished by then.
+  std::optional<bool> wait_for(std::int64_t iteration, std::chrono::nanoseconds limit);
   /// Waits until nothing is left to do: all admitted iterations are finished, or, after a failure or `stop`,
   /// all started ones. True if nothing failed.
   bool drain();
@@ -118,7 +136,7 @@ class Dispatcher {
   /// How many iterations are finished.
   std::int64_t finished() const;
   /// The failure of the least (iteration, start time, operator), which after `drain` is the same in every
-  /// run, or none.
+  /// run if it is of a CPU lane, or none.
   std::optional<Failure> failure() const;
   /// Operators that were started and are not done: what a stalled run waits for.
   std::vector<Unfinished> unfinished() const;
@@ -127,8 +145,8 @@ class Dispatcher {
   /// Number of workers over all CPU lanes.
   int worker_count() const;
 
-  /// Without threads: issues what is ready and fits; returns how many operators that was. Completions that a
-  /// queue tells meanwhile, on the same thread, are taken into account.
+  /// Without threads: issues what is ready and fits; returns how many operators that was. Completions that
+  /// are told meanwhile, on the same thread, are taken into account.
   int issue_ready();
 
  private:

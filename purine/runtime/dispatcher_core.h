@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,8 +36,8 @@ class Shuffle {
   std::uint64_t state_;
 };
 
-// Locks: `mutex_` guards the admission of iterations and the failure; a queue lane's `flights_mutex` its list
-// of operators in flight. No other lock is taken under either but that of IdleWorkers.
+// `mutex_` guards the admission of iterations and the failure. No other lock is taken under it but that of
+// IdleWorkers.
 class Dispatcher::Core final : private CompletionListener {
  public:
   Core(const MarkedGraph& graph, Executor& executor, std::vector<Lane> lanes, DispatcherOptions options);
@@ -43,6 +45,7 @@ class Dispatcher::Core final : private CompletionListener {
 
   void admit(std::int64_t end);
   bool wait_for(std::int64_t iteration);
+  std::optional<bool> wait_for(std::int64_t iteration, std::chrono::nanoseconds limit);
   bool drain();
   void stop();
   std::int64_t finished() const;
@@ -52,11 +55,6 @@ class Dispatcher::Core final : private CompletionListener {
   int issue_ready();
 
  private:
-  // An operator in flight on a queue.
-  struct Flight {
-    std::uint64_t tag = 0;
-    std::int64_t begin = 0;
-  };
   struct LaneState {
     LaneState(std::uint32_t lane_index, const Lane& lane_description, const MarkedGraph& graph,
               std::uint32_t phases)
@@ -64,21 +62,28 @@ class Dispatcher::Core final : private CompletionListener {
           lane(lane_description),
           begin(graph.lane_begin(lane_index)),
           size(graph.lane_begin(lane_index + 1) - begin),
-          ready(size, phases) {}
+          ready(size, phases) {
+      if (lane.workers > 0) return;
+      flights = std::make_unique<std::atomic<std::int64_t>[]>(std::size_t{size} * phases);
+      for (std::size_t i = 0; i < std::size_t{size} * phases; ++i) flights[i].store(not_in_flight);
+    }
 
     const std::uint32_t index;
     const Lane lane;
     const std::uint32_t begin;  // its positions are begin … begin + size - 1
     const std::uint32_t size;
     ReadySet ready;
-    IdleWorkers* idle = nullptr;  // of its workers, or its device's launcher
+    IdleWorkers* idle = nullptr;  // of its workers, or its launcher
 
+    // Of a queue's lane and a remote one: when each firing in flight was issued, by phase and position.
+    std::atomic<std::int64_t>& flight(Firing firing) const {
+      return flights[std::size_t{firing.phase} * size + (firing.position - begin)];
+    }
+    std::unique_ptr<std::atomic<std::int64_t>[]> flights;
     std::atomic<int> in_flight{0};
-    mutable std::mutex flights_mutex;
-    std::vector<Flight> flights;
     std::optional<Shuffle> shuffle;
   };
-  // The thread that issues to all queues of one device.
+  // The thread that issues to all queues of one device, or starts what a remote lane does.
   struct Launcher {
     IdleWorkers idle{1};
     std::vector<LaneState*> lanes;
@@ -109,6 +114,7 @@ class Dispatcher::Core final : private CompletionListener {
     bool finished = false;  // under mutex_
   };
 
+  static constexpr std::int64_t not_in_flight = std::numeric_limits<std::int64_t>::min();
   static constexpr std::uint64_t resting = ~std::uint64_t{0};
   static constexpr std::uint64_t poison_bit = std::uint64_t{1} << 63U;
   static std::uint64_t pack(Firing firing) { return std::uint64_t{firing.phase} << 32U | firing.position; }
@@ -140,6 +146,8 @@ class Dispatcher::Core final : private CompletionListener {
   void launch(Launcher& launcher);
   int issue_ready(LaneState& lane);
   void issue(LaneState& lane, Firing firing);
+  void start(LaneState& lane, Firing firing);
+  void take_off(LaneState& lane, Firing firing, std::int64_t begin);
   template <typename Action>
   bool attempt(Firing firing, Action action);
   template <typename Passes>
@@ -150,6 +158,7 @@ class Dispatcher::Core final : private CompletionListener {
   void pass_admission(std::uint32_t phase);
   void count_done(std::uint32_t phase, std::int64_t firings);
   void fail(Firing firing, const std::exception_ptr& cause);
+  bool note_failure(const LaneState& lane, const Failure& failure);
   bool ended() const { return (failed_.load() || stopped_) && oldest_ == started_; }
 
   const MarkedGraph& graph_;

@@ -38,7 +38,7 @@ TestProgram random_program(const RandomProgramOptions& options) {
   for (std::uint32_t op = 0; op < options.operators; ++op) {
     TestProgram::Operator& entry = program.operators[op];
     entry.lane = draws.below(static_cast<std::uint32_t>(options.lane_devices.size()));
-    const bool on_cpu = program.lane_devices[entry.lane] < 0;
+    const bool on_cpu = program.lane_devices[entry.lane] == TestProgram::cpu;
     if (on_cpu && draws.one_in(4)) entry.parts = 1 + static_cast<int>(draws.below(options.most_parts));
     for (std::uint32_t write = draws.one_in(8) ? 0 : 1 + draws.below(2); write > 0; --write) {
       entry.writes.push_back(static_cast<std::uint32_t>(program.tensors.size()));

@@ -37,7 +37,9 @@ struct TestProgram {
   std::vector<Operator> operators;
   std::vector<Tensor> tensors;
   std::vector<MarkedEdge> order_edges;  ///< in addition: reuse of storage and the like
-  /// By lane: the device that it is a queue of, or -1 for a CPU lane.
+  /// By lane: the device that it is a queue of, or one of those below.
+  static constexpr int cpu = -1;
+  static constexpr int remote = -2;
   std::vector<int> lane_devices{-1};
 
   /// The marked graph: an edge a read, and a credit back.
@@ -64,7 +66,7 @@ struct TestFailure : std::runtime_error {
 /// Computes hashes: every part of every operator folds all that it reads into what it writes. Values lie in
 /// plain memory, so ThreadSanitizer checks the ordering too; versions and counts of readers and writers find
 /// hazards without it.
-class CheckingExecutor final : public Executor {
+class CheckingExecutor : public Executor {
  public:
   struct Options {
     std::int64_t iterations = 0;  ///< the most that will run

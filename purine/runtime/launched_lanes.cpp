@@ -1,5 +1,5 @@
-// The dispatcher's queue lanes: a launcher a device issues ready operators, and queues tell when they are
-// done.
+// The dispatcher's lanes without workers: a launcher issues what is ready to a device's queues, or starts
+// what is done elsewhere, and is told when it is done.
 #include <algorithm>
 
 #include "purine/core/error.h"
@@ -26,7 +26,7 @@ int Dispatcher::Core::issue_ready() {
   PURINE_CHECK(!options_.threads);
   int issued = 0;
   for (const auto& lane : lanes_) {
-    if (lane->lane.queue != nullptr) issued += issue_ready(*lane);
+    if (lane->lane.workers == 0) issued += issue_ready(*lane);
   }
   return issued;
 }
@@ -36,7 +36,11 @@ int Dispatcher::Core::issue_ready(LaneState& lane) {
   while (lane.in_flight.load() < lane.lane.depth && !quit_.load()) {
     const Firing firing = take(lane, lane.shuffle ? &*lane.shuffle : nullptr);
     if (!firing.valid()) break;
-    issue(lane, firing);
+    if (lane.lane.queue != nullptr) {
+      issue(lane, firing);
+    } else {
+      start(lane, firing);
+    }
     ++issued;
   }
   return issued;
@@ -77,13 +81,32 @@ void Dispatcher::Core::issue(LaneState& lane, Firing firing) {
   pass_tokens(firing, poisoned, [](EdgeTiming timing) { return timing != EdgeTiming::done; });
   // Only now can the operator be done: an iteration that is finished passes no more tokens.
   const std::uint64_t tag = pack(firing) | (poisoned ? poison_bit : 0);
-  {
-    const std::lock_guard lock(lane.flights_mutex);
-    lane.flights.push_back({tag, begin});
+  take_off(lane, firing, begin);
+  if (!attempt(firing, [&] { queue.notify(*this, tag); })) completed(tag, nullptr);
+}
+
+// What was started elsewhere passes all its tokens when it is done; what is poisoned isn't started.
+void Dispatcher::Core::start(LaneState& lane, Firing firing) {
+  const bool poisoned = failed_.load(std::memory_order_relaxed) && counters_.poisoned(firing);
+  const std::int64_t iteration = iteration_of(firing);
+  counters_.arm(firing);
+  take_off(lane, firing, tracing_ ? clock_.now() : 0);
+  if (poisoned) {
+    completed(pack(firing) | poison_bit, nullptr);
+    return;
   }
+  const double urgency = graph_.start(firing.position) + static_cast<double>(iteration) * graph_.period();
+  try {
+    executor_.start(graph_.operator_at(firing.position), iteration, urgency, *this, pack(firing));
+  } catch (...) {
+    completed(pack(firing), std::current_exception());
+  }
+}
+
+void Dispatcher::Core::take_off(LaneState& lane, Firing firing, std::int64_t begin) {
+  lane.flight(firing).store(begin, std::memory_order_relaxed);
   lane.in_flight.fetch_add(1);
   outstanding_.fetch_add(1);
-  if (!attempt(firing, [&] { queue.notify(*this, tag); })) completed(tag, nullptr);
 }
 
 template <typename Passes>
@@ -100,17 +123,10 @@ void Dispatcher::Core::completed(std::uint64_t tag, std::exception_ptr error) {
   LaneState& lane = *lanes_[graph_.lane_at(firing.position)];
   const bool poisoned = (tag & poison_bit) != 0 || error != nullptr;
   if (error != nullptr) fail(firing, error);
-  Flight flight;
-  {
-    const std::lock_guard lock(lane.flights_mutex);
-    const auto found = std::find_if(lane.flights.begin(), lane.flights.end(),
-                                    [&](const Flight& candidate) { return candidate.tag == tag; });
-    flight = *found;
-    lane.flights.erase(found);
-  }
+  const std::int64_t begin = lane.flight(firing).exchange(not_in_flight, std::memory_order_relaxed);
   if (tracing_) {
-    options_.trace({graph_.operator_at(firing.position), lane.index, iteration_of(firing), 0, -1,
-                    flight.begin, clock_.now()});
+    options_.trace(
+        {graph_.operator_at(firing.position), lane.index, iteration_of(firing), 0, -1, begin, clock_.now()});
   }
   pass_tokens(firing, poisoned, [](EdgeTiming timing) { return timing == EdgeTiming::done; });
   lane.in_flight.fetch_sub(1);
