@@ -122,11 +122,30 @@ Part describe(const std::string& name, const FolderListing& listing) {
   part.name = name;
   part.images = static_cast<std::int64_t>(listing.images.size());
   part.ignored = listing.ignored;
-  for (const std::string& class_name : listing.classes) part.classes.push_back({class_name, 0, 0});
+  for (const std::string& class_name : listing.classes) part.classes.push_back({.name = class_name});
   for (const FolderListing::File& file : listing.images) {
     ++part.classes[static_cast<std::size_t>(file.label)].images;
   }
   return part;
+}
+
+// Gives the classes of a part the labels of the training set's, in whose order they come from then on.
+void label_classes(Part& part, const std::vector<std::string>& known) {
+  std::vector<CheckReport::Class> labelled;
+  for (const std::string& name : known) {
+    labelled.push_back({.name = name, .label = static_cast<std::int64_t>(labelled.size())});
+  }
+  for (const CheckReport::Class& item : part.classes) {
+    const auto found = std::find(known.begin(), known.end(), item.name);
+    if (found == known.end()) {
+      labelled.push_back(item);
+    } else {
+      CheckReport::Class& of_label = labelled[static_cast<std::size_t>(found - known.begin())];
+      of_label.images = item.images;
+      of_label.broken = item.broken;
+    }
+  }
+  part.classes = std::move(labelled);
 }
 
 void check_folders(CheckReport& report, const CheckOptions& options) {
@@ -165,6 +184,7 @@ void check_folders(CheckReport& report, const CheckOptions& options) {
         .at(report.folder);
   }
   decode_all(listed, parts, options);
+  for (Part& part : parts) label_classes(part, listed[0].listing.classes);
   report.parts = std::move(parts);
 }
 
@@ -174,7 +194,9 @@ Part check_files(const std::string& folder, Subset subset, const FileFormat& for
   try {
     const DatasetPtr dataset = format.open(folder, subset);
     part.images = dataset->size();
-    for (const std::string& class_name : dataset->class_names()) part.classes.push_back({class_name, 0, 0});
+    for (const std::string& class_name : dataset->class_names()) {
+      part.classes.push_back({.name = class_name, .label = static_cast<std::int64_t>(part.classes.size())});
+    }
     for (std::int64_t i = 0; i < dataset->size(); ++i) {
       ++part.classes[static_cast<std::size_t>(dataset->label(i))].images;
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,13 +19,15 @@ struct CheckReport {
   };
   struct Class {
     std::string name;
-    std::int64_t images = 0;  ///< broken ones too
+    std::optional<std::int64_t> label = {};  ///< none where the training set has no such class
+    std::int64_t images = 0;                 ///< broken ones too
     std::int64_t broken = 0;
   };
   /// A part of the set: `train`, `val`, …; a folder that holds classes itself has one without a name.
   struct Part {
     std::string name;
     std::int64_t images = 0;  ///< broken ones too
+    /// By label, those without images too, then those that have no label.
     std::vector<Class> classes;
     std::vector<Finding> broken;                ///< sorted by path
     std::vector<Finding> harmless;              ///< defects that harm no pixel, sorted by path
@@ -43,8 +46,9 @@ struct CheckReport {
   bool ok() const;
   /// For people: a few lines a part, and one for each finding.
   std::string text() const;
-  /// For programs: {"folder", "format", "ok", "parts": [{"name", "images", "classes": [{"name", "images",
-  /// "broken"}], "broken": [{"path", "reason"}], "harmless", "ignored", "problems", "modes": {…}, "sizes":
+  /// For programs: {"folder", "format", "ok", "parts": [{"name", "images", "classes": [{"name", "label",
+  /// "images", "broken"}], "broken": [{"path", "reason"}], "harmless", "ignored", "problems", "modes": {…},
+  /// "sizes":
   /// [{"height", "width", "images"}], "turned"}]}.
   std::string json() const;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "purine/core/one_line.h"
 #include "purine/data/check.h"
 
 namespace purine::data {
@@ -28,28 +29,45 @@ std::string sizes_text(const Part& part) {
                      part.sizes.rbegin()->first.first);
 }
 
-// Every class of a few; of many the smallest and the largest.
+// Every class of a few; of many the first and the last, the smallest and the largest, and those without
+// images.
 std::string classes_text(const Part& part) {
   constexpr std::size_t few = 20;
-  const auto text = [](const CheckReport::Class& item) {
-    return fmt::format("{} {}{}", item.name, item.images,
+  const auto sized = [](const CheckReport::Class& item) {
+    return fmt::format("{} {}{}", one_line(item.name), item.images,
                        item.broken == 0 ? "" : fmt::format(" ({} broken)", item.broken));
+  };
+  const auto text = [&](const CheckReport::Class& item) {
+    return fmt::format("{} {}", item.label ? std::to_string(*item.label) : "-", sized(item));
   };
   std::vector<std::string> texts;
   if (part.classes.size() <= few) {
     for (const CheckReport::Class& item : part.classes) texts.push_back(text(item));
     return fmt::format("{}", fmt::join(texts, ", "));
   }
+  for (std::size_t i = 0; i < 3; ++i) texts.push_back(text(part.classes[i]));
   const auto [least, most] =
       std::minmax_element(part.classes.begin(), part.classes.end(),
                           [](const auto& left, const auto& right) { return left.images < right.images; });
-  return fmt::format("from {} to {}", text(*least), text(*most));
+  std::vector<std::string> empty;
+  for (const CheckReport::Class& item : part.classes) {
+    if (item.images == 0) empty.push_back(one_line(item.name));
+  }
+  std::string end;
+  if (!empty.empty()) {
+    const std::size_t more = empty.size() - std::min(empty.size(), few);
+    empty.resize(empty.size() - more);
+    end = fmt::format("; empty {}{}", fmt::join(empty, ", "),
+                      more == 0 ? "" : fmt::format(" and {} more", more));
+  }
+  return fmt::format("{}, … {}; smallest {}, largest {}{}", fmt::join(texts, ", "), text(part.classes.back()),
+                     sized(*least), sized(*most), end);
 }
 
 void append_findings(std::string& text, std::string_view what,
                      const std::vector<CheckReport::Finding>& findings) {
   for (const CheckReport::Finding& finding : findings) {
-    text += fmt::format("  {}: {}: {}\n", what, finding.path, finding.reason);
+    text += fmt::format("  {}: {}: {}\n", what, one_line(finding.path), one_line(finding.reason));
   }
 }
 
@@ -64,7 +82,10 @@ nlohmann::json findings_json(const std::vector<CheckReport::Finding>& findings) 
 nlohmann::json part_json(const Part& part) {
   nlohmann::json classes = nlohmann::json::array();
   for (const CheckReport::Class& item : part.classes) {
-    classes.push_back({{"name", item.name}, {"images", item.images}, {"broken", item.broken}});
+    classes.push_back({{"name", item.name},
+                       {"label", item.label ? nlohmann::json(*item.label) : nlohmann::json(nullptr)},
+                       {"images", item.images},
+                       {"broken", item.broken}});
   }
   nlohmann::json sizes = nlohmann::json::array();
   for (const auto& [size, count] : part.sizes) {
@@ -90,13 +111,13 @@ bool CheckReport::ok() const {
 }
 
 std::string CheckReport::text() const {
-  std::string text = fmt::format("{}: {}\n", folder, format);
+  std::string text = fmt::format("{}: {}\n", one_line(folder), format);
   for (const Part& part : parts) {
     const std::string name = part.name.empty() ? "" : part.name + ": ";
     text += fmt::format("{}{} in {}, {} broken\n", name, counted(part.images, "image", "images"),
                         counted(static_cast<std::int64_t>(part.classes.size()), "class", "classes"),
                         part.broken.size());
-    if (!part.classes.empty()) text += fmt::format("  classes: {}\n", classes_text(part));
+    if (!part.classes.empty()) text += fmt::format("  classes by label: {}\n", classes_text(part));
     if (!part.sizes.empty()) text += fmt::format("  sizes: {}\n", sizes_text(part));
     if (!part.modes.empty()) {
       std::vector<std::string> modes;
@@ -107,11 +128,12 @@ std::string CheckReport::text() const {
     if (!part.ignored.empty()) {
       text += fmt::format("  passed over: {}, {} the first\n",
                           counted(static_cast<std::int64_t>(part.ignored.size()), "file", "files"),
-                          part.ignored.front());
+                          one_line(part.ignored.front()));
     }
     append_findings(text, "harmless", part.harmless);
     append_findings(text, "broken", part.broken);
-    for (const std::string& problem : part.problems) text += fmt::format("  problem: {}\n", problem);
+    for (const std::string& problem : part.problems)
+      text += fmt::format("  problem: {}\n", one_line(problem));
   }
   return text;
 }

@@ -64,7 +64,7 @@ TEST(CheckTest, FindsEverythingInAFolderOfClasses) {
     EXPECT_EQ(text,
               "DIR: folder\n"
               "train: 6 images in 3 classes, 2 broken\n"
-              "  classes: cat 3, dog 3 (2 broken), emu 0\n"
+              "  classes by label: 0 cat 3, 1 dog 3 (2 broken), 2 emu 0\n"
               "  sizes: widths 8 to 20, heights 9 to 20 pixels\n"
               "  modes: 3 JPEG ycc, 1 PNG grey\n"
               "  turned upright: 1\n"
@@ -73,8 +73,8 @@ TEST(CheckTest, FindsEverythingInAFolderOfClasses) {
               "  broken: DIR/train/dog/cut.jpg: Premature end of JPEG file\n"
               "  broken: DIR/train/dog/empty.png: the file is empty\n"
               "  problem: class emu has no images\n"
-              "val: 1 image in 1 class, 0 broken\n"
-              "  classes: bird 1\n"
+              "val: 1 image in 4 classes, 0 broken\n"
+              "  classes by label: 0 cat 0, 1 dog 0, 2 emu 0, - bird 1\n"
               "  sizes: all 20 x 10 pixels (width x height)\n"
               "  modes: 1 PNG rgb\n"
               "  problem: class bird is none of the training set's\n");
@@ -91,7 +91,8 @@ TEST(CheckTest, TellsProgramsTheSame) {
   const nlohmann::json& train = report["parts"][0];
   EXPECT_EQ(train["name"], "train");
   EXPECT_EQ(train["images"], 6);
-  EXPECT_EQ(train["classes"][1], (nlohmann::json{{"name", "dog"}, {"images", 3}, {"broken", 2}}));
+  EXPECT_EQ(train["classes"][1],
+            (nlohmann::json{{"name", "dog"}, {"label", 1}, {"images", 3}, {"broken", 2}}));
   EXPECT_EQ(train["broken"][1]["path"], (folder / "train/dog/empty.png").string());
   EXPECT_EQ(train["broken"][1]["reason"], "the file is empty");
   EXPECT_EQ(train["harmless"].size(), 1U);
@@ -99,6 +100,10 @@ TEST(CheckTest, TellsProgramsTheSame) {
   EXPECT_EQ(train["modes"], (nlohmann::json{{"JPEG ycc", 3}, {"PNG grey", 1}}));
   EXPECT_EQ(train["sizes"][0], (nlohmann::json{{"height", 9}, {"width", 8}, {"images", 1}}));
   EXPECT_EQ(train["turned"], 1);
+  EXPECT_EQ(report["parts"][1]["classes"][0],
+            (nlohmann::json{{"name", "cat"}, {"label", 0}, {"images", 0}, {"broken", 0}}));
+  EXPECT_EQ(report["parts"][1]["classes"][3],
+            (nlohmann::json{{"name", "bird"}, {"label", nullptr}, {"images", 1}, {"broken", 0}}));
 }
 
 TEST(CheckTest, AFolderOfClassesItselfIsAPartWithoutAName) {
@@ -109,7 +114,7 @@ TEST(CheckTest, AFolderOfClassesItselfIsAPartWithoutAName) {
   EXPECT_TRUE(report.ok());
   ASSERT_EQ(report.parts.size(), 1U);
   EXPECT_EQ(report.text(), folder.path().string() +
-                               ": folder\n2 images in 2 classes, 0 broken\n  classes: a 1, b 1\n"
+                               ": folder\n2 images in 2 classes, 0 broken\n  classes by label: 0 a 1, 1 b 1\n"
                                "  sizes: all 5 x 4 pixels (width x height)\n  modes: 2 PNG rgb\n");
 }
 
@@ -128,14 +133,15 @@ TEST(CheckTest, ReadsSetsThatAreFiles) {
   add_file(folder, "data_batch_1.bin", record);
   const CheckReport cifar = check(folder.path().string());
   EXPECT_FALSE(cifar.ok());
-  EXPECT_EQ(cifar.text(),
-            folder.path().string() + ": cifar10\ntrain: 0 images in 0 classes, 0 broken\n  problem: " +
-                (folder / "data_batch_2.bin").string() +
-                ": can't be read: No such file or directory\n"
-                "test: 1 image in 10 classes, 0 broken\n"
-                "  classes: airplane 0, automobile 0, bird 0, cat 0, deer 0, dog 0, frog 0, horse 1, "
-                "ship 0, truck 0\n"
-                "  sizes: all 32 x 32 pixels (width x height)\n  modes: 1 rgb\n");
+  EXPECT_EQ(
+      cifar.text(),
+      folder.path().string() + ": cifar10\ntrain: 0 images in 0 classes, 0 broken\n  problem: " +
+          (folder / "data_batch_2.bin").string() +
+          ": can't be read: No such file or directory\n"
+          "test: 1 image in 10 classes, 0 broken\n"
+          "  classes by label: 0 airplane 0, 1 automobile 0, 2 bird 0, 3 cat 0, 4 deer 0, 5 dog 0, 6 frog 0, "
+          "7 horse 1, 8 ship 0, 9 truck 0\n"
+          "  sizes: all 32 x 32 pixels (width x height)\n  modes: 1 rgb\n");
 }
 
 TEST(CheckTest, ManyClassesAreTheSmallestAndTheLargest) {
@@ -144,9 +150,27 @@ TEST(CheckTest, ManyClassesAreTheSmallestAndTheLargest) {
   report.format = "folder";
   report.parts.resize(1);
   for (int i = 0; i < 21; ++i)
-    report.parts[0].classes.push_back({"c" + std::to_string(i), 100 + (i * 5) % 21, 0});
-  EXPECT_EQ(report.text(),
-            "set: folder\n0 images in 21 classes, 0 broken\n  classes: from c0 100 to c4 120\n");
+    report.parts[0].classes.push_back({"c" + std::to_string(i), i, 100 + (i * 5) % 21, 0});
+  EXPECT_EQ(
+      report.text(),
+      "set: folder\n0 images in 21 classes, 0 broken\n"
+      "  classes by label: 0 c0 100, 1 c1 105, 2 c2 110, … 20 c20 116; smallest c0 100, largest c4 120\n");
+  for (const std::size_t empty : {4, 9}) report.parts[0].classes[empty].images = 0;
+  EXPECT_TRUE(report.text().ends_with("; smallest c4 0, largest c8 119; empty c4, c9\n")) << report.text();
+  for (CheckReport::Class& item : report.parts[0].classes) item.images = 0;
+  EXPECT_TRUE(report.text().ends_with(", c18, c19 and 1 more\n")) << report.text();
+}
+
+TEST(CheckTest, LineFeedsInNamesBreakNoLine) {
+  const TemporaryFolder folder;
+  add_file(folder, "new\nline/1.png", test::png_file(test::waves(4, 5, 3)));
+  add_file(folder, "new\nline/2\n.png", {});
+  const CheckReport report = check(folder.path().string());
+  EXPECT_NE(report.text().find("  classes by label: 0 new\\nline 2 (1 broken)\n"), std::string::npos);
+  EXPECT_NE(report.text().find("/new\\nline/2\\n.png: the file is empty\n"), std::string::npos);
+  const nlohmann::json json = nlohmann::json::parse(report.json());
+  EXPECT_EQ(json["parts"][0]["classes"][0]["name"], "new\nline");
+  EXPECT_EQ(report.json().find('\n'), std::string::npos);
 }
 
 TEST(CheckTest, WhatIsNoSetIsAnError) {
