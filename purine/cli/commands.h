@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "purine/cli/requests.h"
 #include "purine/session/runtime.h"
@@ -23,6 +24,9 @@ int devices(const DevicesRequest& request);
 int bench(const BenchRequest& request);
 int data_check(const DataCheckRequest& request);
 int text(const TextRequest& request);
+
+/// Prints the text of an error as one line on standard error, after what standard output holds.
+void print_error(std::string_view text);
 
 /// Runs a command line: the whole of `purine`. Errors become one line on standard error; nothing is thrown.
 int run_command(int argc, const char* const* argv);

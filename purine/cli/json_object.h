@@ -38,7 +38,7 @@ class JsonObject {
   std::string members_;
 };
 
-/// Prints the object as one line.
+/// Prints the object as one line on standard output.
 void print_line(const JsonObject& object);
 
 }  // namespace purine::cli

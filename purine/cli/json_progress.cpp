@@ -1,7 +1,5 @@
 #include "purine/cli/json_progress.h"
 
-#include "purine/cli/json_object.h"
-
 namespace purine::cli {
 
 void JsonProgress::started(const train::RunReport& report) {
@@ -80,6 +78,10 @@ void JsonProgress::ended(const train::EndReport& report) {
   if (report.trace) object.add("trace", report.trace->string());
   print_line(
       object.add("skipped_images", report.skipped_images).add("training_seconds", report.training_seconds));
+}
+
+void JsonProgress::print_line(const JsonObject& object) {
+  output_.write(object.text() + "\n");
 }
 
 }  // namespace purine::cli

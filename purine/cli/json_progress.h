@@ -1,14 +1,19 @@
 // What a program sees while a run goes on.
 #pragma once
 
+#include "purine/cli/json_object.h"
+#include "purine/io/text_output.h"
 #include "purine/train/reports.h"
 
 namespace purine::cli {
 
-/// Prints a JSON object a line on standard output for everything that a run reports: `event` says what it is
+/// Prints a JSON object a line for everything that a run reports: `event` says what it is
 /// (start, progress, epoch, test, checkpoint, note, end).
 class JsonProgress final : public train::Listener {
  public:
+  /// The output must outlive it.
+  explicit JsonProgress(io::TextOutput& output) : output_(output) {}
+
   void started(const train::RunReport& report) override;
   void progress(const train::ProgressReport& report) override;
   void epoch(const train::EpochReport& report) override;
@@ -16,6 +21,11 @@ class JsonProgress final : public train::Listener {
   void saved(const std::filesystem::path& checkpoint, std::int64_t step) override;
   void note(std::string_view text) override;
   void ended(const train::EndReport& report) override;
+
+ private:
+  void print_line(const JsonObject& object);
+
+  io::TextOutput& output_;
 };
 
 }  // namespace purine::cli

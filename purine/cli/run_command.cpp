@@ -1,6 +1,8 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <new>
 #include <stdexcept>
@@ -9,6 +11,7 @@
 
 #include "purine/cli/commands.h"
 #include "purine/core/error.h"
+#include "purine/core/one_line.h"
 
 namespace purine::cli {
 namespace {
@@ -38,11 +41,12 @@ int call(const TextRequest& request) {
   return text(request);
 }
 
-// One line, whatever is in the text.
-void print_error(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  std::fflush(stdout);
-  fmt::print(stderr, "{}\n", text);
+// A standard stream that is closed would become the next file that is opened: a progress bar would be written
+// into a run's metrics. Opened for reading alone, it still fails when it is written.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDONLY);
+  }
 }
 
 bool is_about_usage(const Error& error) {
@@ -62,7 +66,13 @@ auto naming_devices(const RunRequest& request, Function&& function) {
 
 }  // namespace
 
+void print_error(std::string_view text) {
+  std::fflush(stdout);
+  std::fputs((one_line(text) + "\n").c_str(), stderr);  // nobody is left to tell if this fails
+}
+
 int run_command(int argc, const char* const* argv) {
+  occupy_standard_streams();
   try {
     const Request request = parse_command_line(argc, argv);
     const int status = std::visit([](const auto& any) { return call(any); }, request);

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_progress.h"
 #include "purine/cli/stop_on_signal.h"
+#include "purine/core/error.h"
 #include "purine/session/runtime.h"
 #include "purine/train/progress.h"
 #include "purine/train/trainer.h"
@@ -16,21 +19,23 @@
 namespace purine::cli {
 namespace {
 
-std::unique_ptr<train::Listener> make_listener(bool json) {
-  if (json) return std::make_unique<JsonProgress>();
+std::unique_ptr<train::Listener> make_listener(io::TextOutput& output, bool json) {
+  if (json) return std::make_unique<JsonProgress>(output);
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  return std::make_unique<train::Progress>(stdout, train::Progress::Options{.terminal = terminal});
+  return std::make_unique<train::Progress>(output, train::Progress::Options{.terminal = terminal});
 }
 
 }  // namespace
 
 int train(const TrainRequest& request) {
-  const StopOnSignal stop;  // before the runtime's threads
+  const StopOnSignal stop;     // before the runtime's threads
+  ::signal(SIGPIPE, SIG_IGN);  // that nobody reads along any more is no reason to lose a run
   const std::string target = request.job ? *request.job : *request.run_folder;
   train::LoadedJob loaded = load_job(target, request.settings, request.run_folder);
   const std::unique_ptr<Runtime> runtime = make_runtime(request.run, loaded.job.train.workers);
 
-  const std::unique_ptr<train::Listener> listener = make_listener(request.json);
+  io::TextOutput output(stdout);
+  const std::unique_ptr<train::Listener> listener = make_listener(output, request.json);
   train::Trainer trainer(*runtime, std::move(loaded),
                          {.device = find_device(request.run),
                           .resume = request.resume,
@@ -39,9 +44,15 @@ int train(const TrainRequest& request) {
                           .stop = stop.token()});
   trainer.add(*listener);
   const train::EndReport report = trainer.run();
-  if (report.end == train::RunEnd::finished) return success;
-  listener->note(
-      fmt::format("go on with: purine train --resume --run-folder {}", report.paths.folder.string()));
+  if (report.end != train::RunEnd::finished) {
+    listener->note(
+        fmt::format("go on with: purine train --resume --run-folder {}", report.paths.folder.string()));
+  }
+  if (output.error_number() != 0 && !output.nobody_reads()) {
+    throw Error("output",
+                fmt::format("standard output cannot be written: {}", std::strerror(output.error_number())),
+                fmt::format("the run itself is well, and lies in {}", report.paths.folder.string()));
+  }
   return report.end == train::RunEnd::interrupted ? interrupted : success;
 }
 

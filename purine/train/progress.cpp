@@ -1,22 +1,17 @@
 #include "purine/train/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "purine/core/one_line.h"
 
 namespace purine::train {
 namespace {
 
 constexpr double redraw_seconds = 0.1;
 constexpr double bar_memory_seconds = 2;
-
-int terminal_columns(std::FILE* file) {
-  winsize size{};
-  if (::ioctl(::fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
-}
 
 // `count` of `total`, drawn in `width` columns.
 std::string bar_text(std::int64_t count, std::int64_t total, int width) {
@@ -119,15 +114,14 @@ void Progress::draw_bar(const StepReport& report) {
                   loss_ / std::max(samples_, 1e-9), 100 * correct_ / std::max(samples_, 1e-9),
                   rate_text(samples_ / std::max(seconds_, 1e-9)), duration_text(left),
                   wait_text(wait_seconds_ / std::max(seconds_, 1e-9)));
-  const int columns = options_.columns > 0 ? options_.columns : terminal_columns(file_);
+  const int columns = options_.columns > 0 ? options_.columns : output_.columns();
   const int room = columns - 1 - static_cast<int>(start.size() + end.size()) - 2;
   std::string line = start;
   if (room >= 5) line += bar_text(in_epoch, std::min(steps_per_epoch_, steps_), std::min(room, 30));
   line += end;
   if (static_cast<int>(line.size()) > columns - 1)
     line.resize(static_cast<std::size_t>(std::max(columns - 1, 0)));
-  fmt::print(file_, "\r{}\033[K", line);
-  std::fflush(file_);
+  output_.write(fmt::format("\r{}\033[K", line));
   bar_is_shown_ = true;
 }
 
@@ -191,14 +185,12 @@ void Progress::ended(const EndReport& report) {
 
 void Progress::print_line(std::string_view text) {
   clear_bar();
-  fmt::print(file_, "{}\n", text);
-  std::fflush(file_);
+  output_.write(one_line(text) + "\n");
 }
 
 void Progress::clear_bar() {
   if (!bar_is_shown_) return;
-  fmt::print(file_, "\r\033[K");
-  std::fflush(file_);
+  output_.write("\r\033[K");
   bar_is_shown_ = false;
 }
 

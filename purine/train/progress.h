@@ -2,10 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
+#include "purine/io/text_output.h"
 #include "purine/train/reports.h"
 
 namespace purine::train {
@@ -25,10 +25,11 @@ class Progress final : public Listener {
  public:
   struct Options {
     bool terminal = false;  ///< draw the bar
-    /// Columns of the terminal; 0: asked of the file each time.
+    /// Columns of the terminal; 0: asked of the output each time.
     int columns = 0;
   };
-  Progress(std::FILE* file, Options options) : file_(file), options_(options) {}
+  /// The output must outlive it.
+  Progress(io::TextOutput& output, Options options) : output_(output), options_(options) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   /// Takes the bar away.
@@ -51,7 +52,7 @@ class Progress final : public Listener {
   void clear_bar();
   std::string epoch_text(std::int64_t epoch) const;
 
-  std::FILE* file_;
+  io::TextOutput& output_;
   Options options_;
   std::int64_t steps_ = 0;
   std::int64_t steps_per_epoch_ = 1;

@@ -75,6 +75,39 @@ class TrainTest(CommandTest):
         self.assertNotIn("\nepoch 1/2  step", text, "the bar takes the place of lines")
         self.assertIn("\ntest accuracy  ", text)
 
+    def run_unread(self, name, arguments, **streams):
+        """Runs the job, with these streams, to its end; returns the last checkpoint's bytes."""
+        process = subprocess.run([COMMAND, "train", "job.toml", "--run-folder", name, *arguments], cwd=self.folder,
+                                 stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, **streams)
+        self.assertEqual((process.returncode, process.stderr), (0, ""), name)
+        return self.checkpoints(name)[-1].read_bytes()
+
+    def test_training_goes_on_when_nobody_reads(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"report_every": 1})
+        self.purine("train", "job.toml")
+        reference = self.checkpoints("runs/job")[-1].read_bytes()
+        for name, arguments in (("text", []), ("json", ["--json"])):
+            reader, writer = os.pipe()
+            os.close(reader)  # as `purine train job.toml | head -1` does, sooner or later
+            self.assertEqual(self.run_unread(name, arguments, stdout=writer), reference)
+            os.close(writer)
+        # A stream that is closed from the start is not mixed up with the run's files.
+        self.assertEqual(self.run_unread("closed", [], preexec_fn=lambda: os.close(1)), reference)
+        for line in (self.folder / "closed" / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+            json.loads(line)
+
+    def test_training_goes_on_when_its_output_cannot_be_written(self):
+        write_idx(self.folder / "set")
+        self.write_job()
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            process = subprocess.run([COMMAND, "train", "job.toml"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=full,
+                                     stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((process.returncode, process.stderr),
+                         (1, "[output] standard output cannot be written: No space left on device; hint: the run itself is "
+                             "well, and lies in runs/job\n"))
+        self.assertEqual(self.checkpoints("runs/job")[-1].name, "step-00000016.safetensors")
+
     def test_an_epochs_means_weigh_every_sample_alike(self):
         write_idx(self.folder / "set", training=20)  # two batches of 8 and one of 4
         self.write_job(train={"epochs": 1, "report_every": 1})

@@ -11,7 +11,7 @@ namespace {
 /// A file in memory that gives back what was printed.
 class Output {
  public:
-  std::FILE* file() { return file_; }
+  io::TextOutput& output() { return output_; }
   std::string text() {
     std::fflush(file_);
     std::rewind(file_);
@@ -26,6 +26,7 @@ class Output {
 
  private:
   std::FILE* file_ = std::tmpfile();
+  io::TextOutput output_{file_};
 };
 
 RunReport run_report() {
@@ -67,7 +68,7 @@ TEST(ProgressTest, DurationsCountsAndSizesReadWell) {
 TEST(ProgressTest, WritesPlainLinesWithoutATerminal) {
   Output output;
   {
-    Progress progress(output.file(), {});
+    Progress progress(output.output(), {});
     progress.started(run_report());
     progress.step({.step = 1, .epoch = 0, .samples = 64, .loss = 2.3, .accuracy = 0.1, .seconds = 0.1});
     progress.progress({.step = 5,
@@ -101,7 +102,7 @@ TEST(ProgressTest, WritesPlainLinesWithoutATerminal) {
 TEST(ProgressTest, DrawsABarWithinTheColumnsOfATerminal) {
   Output output;
   {
-    Progress progress(output.file(), {.terminal = true, .columns = 130});
+    Progress progress(output.output(), {.terminal = true, .columns = 130});
     progress.started(run_report());
     progress.step({.step = 5,
                    .epoch = 0,
@@ -129,7 +130,7 @@ TEST(ProgressTest, DrawsABarWithinTheColumnsOfATerminal) {
 TEST(ProgressTest, ANarrowTerminalGetsAShorterLine) {
   Output output;
   {
-    Progress progress(output.file(), {.terminal = true, .columns = 40});
+    Progress progress(output.output(), {.terminal = true, .columns = 40});
     progress.started(run_report());
     progress.step({.step = 5, .epoch = 0, .samples = 100, .loss = 1.5, .accuracy = 0.5, .seconds = 0.5});
   }
@@ -142,7 +143,7 @@ TEST(ProgressTest, ANarrowTerminalGetsAShorterLine) {
 TEST(ProgressTest, TellsWhereTheResultsLie) {
   Output output;
   {
-    Progress progress(output.file(), {});
+    Progress progress(output.output(), {});
     progress.started(run_report());
     EndReport report;
     report.paths = {"runs/digits"};
@@ -167,10 +168,19 @@ TEST(ProgressTest, TellsWhereTheResultsLie) {
       << text;
 }
 
+TEST(ProgressTest, ANoteStaysOneLine) {
+  Output output;
+  {
+    Progress progress(output.output(), {});
+    progress.note("left out set/new\nline.png: \033[2J");
+  }
+  EXPECT_EQ(output.text(), "left out set/new\\nline.png: \\x1b[2J\n");
+}
+
 TEST(ProgressTest, ARunThatWasCompleteDoesNotSeemToTrain) {
   Output output;
   {
-    Progress progress(output.file(), {});
+    Progress progress(output.output(), {});
     RunReport start = run_report();
     start.first_step = start.steps;
     progress.started(start);
