@@ -8,6 +8,7 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
 #include "purine/core/error.h"
+#include "purine/core/one_line.h"
 #include "purine/io/checkpoint.h"
 #include "purine/train/checkpoints.h"
 #include "purine/train/evaluator.h"
@@ -46,12 +47,12 @@ int evaluate(const EvaluateRequest& request) {
     print_line(object.add("skipped_images", skipped->count()).add("seconds", report.seconds));
     return success;
   }
-  fmt::print("checkpoint     {}\n", path.string());
+  fmt::print("checkpoint     {}\n", one_line(path.string()));
   fmt::print("test accuracy  {} of {} images (loss {:.4f})\n", train::percent_text(report.accuracy),
              train::count_text(report.images), report.loss);
   if (report.top5) fmt::print("within first 5 {}\n", train::percent_text(*report.top5));
   for (const data::SkippedImages::Entry& entry : skipped->entries()) {
-    fmt::print("left out {}: {}\n", entry.path, entry.reason);
+    fmt::print("left out {}: {}\n", one_line(entry.path), one_line(entry.reason));
   }
   return success;
 }

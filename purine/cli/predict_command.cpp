@@ -8,6 +8,7 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
 #include "purine/core/error.h"
+#include "purine/core/one_line.h"
 #include "purine/io/checkpoint.h"
 #include "purine/train/checkpoints.h"
 #include "purine/train/predictor.h"
@@ -27,9 +28,9 @@ void print_json(const std::string& image, const std::vector<train::Prediction>& 
 }
 
 void print_text(const std::string& image, const std::vector<train::Prediction>& predictions) {
-  fmt::print("{}\n", image);
+  fmt::print("{}\n", one_line(image));
   for (const train::Prediction& prediction : predictions) {
-    fmt::print("  {:6.2f}%  {}\n", 100 * prediction.probability, prediction.name);
+    fmt::print("  {:6.2f}%  {}\n", 100 * prediction.probability, one_line(prediction.name));
   }
 }
 
@@ -45,8 +46,10 @@ int predict(const PredictRequest& request) {
   const io::Checkpoint checkpoint = io::load_checkpoint(path);
   const std::unique_ptr<Runtime> runtime = make_runtime(request.run, loaded.job.train.workers);
   train::Predictor predictor(*runtime, loaded.job, checkpoint, path, find_device(request.run));
-  predictor.predict(request.images, request.top, request.json ? print_json : print_text);
-  return success;
+  const std::int64_t complaints =
+      predictor.predict(request.images, request.top, request.json ? print_json : print_text,
+                        [](const Error& complaint) { print_error(complaint.what()); });
+  return complaints == 0 ? success : failure;
 }
 
 }  // namespace purine::cli

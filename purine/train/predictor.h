@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "purine/core/error.h"
 #include "purine/io/checkpoint.h"
 #include "purine/session/session.h"
 #include "purine/train/network.h"
@@ -32,14 +34,18 @@ class Predictor {
 
   const Task& task() const { return task_; }
 
+  using Tell = std::function<void(const std::string& image, const std::vector<Prediction>&)>;
+  using Complain = std::function<void(const Error&)>;
   /// Calls `tell` for every image, in their order, with its `count` likeliest classes, the likeliest first
-  /// (of equals the one of the smaller label). An image that can't be read is an Error with its path, thrown
-  /// after those before it were told.
-  void predict(std::span<const std::string> images, int count,
-               const std::function<void(const std::string& image, const std::vector<Prediction>&)>& tell);
+  /// (of equals the one of the smaller label); or `complain`, in its place, where an image can't be read or
+  /// the network answers with numbers that are not finite. Errors have the image's path. Returns how many
+  /// complaints there were.
+  std::int64_t predict(std::span<const std::string> images, int count, const Tell& tell,
+                       const Complain& complain);
 
  private:
-  void fill(const std::string& path, std::span<std::byte> value) const;
+  void fill(std::size_t index, std::span<std::byte> value);
+  std::vector<Prediction> likeliest(std::span<const float> probabilities, int count) const;
 
   Task task_;
   data::Augmenter augmenter_;
@@ -48,6 +54,7 @@ class Predictor {
   Tensor probabilities_;
   std::unique_ptr<Session> session_;
   std::span<const std::string> images_;
+  std::vector<std::optional<Error>> failures_;  // one for each image, written by who reads it
 };
 
 }  // namespace purine::train
