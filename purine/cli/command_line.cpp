@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -20,29 +22,37 @@ Error command_error(std::string_view command, std::string_view message, std::str
   return Error("command", message, hint).at(command);
 }
 
-// Checks of whole numbers that add nothing to the help text.
-CLI::Validator between(std::int64_t least, std::int64_t greatest) {
-  return CLI::Validator(CLI::Range(least, greatest)).description("");
-}
-CLI::Validator at_least(std::int64_t least) {
+// A check of whole numbers that adds nothing to the help text.
+CLI::Validator whole(std::int64_t least, std::int64_t greatest = std::numeric_limits<std::int64_t>::max()) {
   return CLI::Validator(
-      [least](const std::string& text) {
+      [=](const std::string& text) {
         std::int64_t value = 0;
-        const bool good = CLI::detail::lexical_cast(text, value) && value >= least;
-        return good ? std::string() : fmt::format("must be at least {}, got {}", least, text);
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool good = error == std::errc() && end == text.data() + text.size();
+        if (good && value >= least && value <= greatest) return std::string();
+        return fmt::format("must be a whole number from {} to {}, got {}", least, greatest, text);
       },
       "");
 }
+
+// The most that a job's keys allow.
+constexpr std::int64_t most_steps = 1'000'000'000'000;
+constexpr std::int64_t most_images = 1 << 20;
+constexpr std::int64_t most_classes = 1 << 24;
+constexpr std::int64_t most_pixels = 1 << 14;  // of a side
 
 // `3,224,224`.
 std::vector<std::int64_t> read_image_size(const std::string& text) {
   std::vector<std::int64_t> extents;
   for (const std::string& word : CLI::detail::split(text, ',')) {
     std::int64_t extent = 0;
-    if (!CLI::detail::lexical_cast(word, extent) || extent < 1) extents.resize(4);
+    if (!CLI::detail::lexical_cast(word, extent) || extent < 1 || extent > most_pixels) extents.resize(4);
     extents.push_back(extent);
   }
-  if (extents.size() != 3) throw CLI::ValidationError("--image", "must be like 3,224,224, got " + text);
+  if (extents.size() != 3) {
+    throw CLI::ValidationError(
+        "--image", fmt::format("must be like 3,224,224, each from 1 to {}, got {}", most_pixels, text));
+  }
   return extents;
 }
 
@@ -125,11 +135,13 @@ void CommandLine::add_settings(CLI::App* command, std::vector<train::JobSetting>
 }
 
 void CommandLine::add_run_options(CLI::App* command, RunRequest& run) {
-  command->add_option("--devices", run.devices, "the device to run on, as `purine devices` names it")
+  command
+      ->add_option("--devices", run.devices,
+                   "the device to run on: cpu:0, or one that `purine devices` tells of")
       ->type_name("DEVICE");
   command->add_option("--workers", run.workers, "threads that run operators; default: one for each core")
       ->type_name("N")
-      ->check(between(1, 1024));
+      ->check(whole(1, 1024));
 }
 
 void CommandLine::add_train() {
@@ -144,7 +156,9 @@ void CommandLine::add_train() {
           "A run writes into its run folder, runs/NAME for NAME.toml: the whole job (job.toml),\n"
           "checkpoints, metrics (metrics.jsonl, and events for TensorBoard) and the trace. A folder that\n"
           "exists is neither used nor overwritten without --resume. Ctrl-C finishes the steps under way and\n"
-          "saves them; a second one ends the run at once.\n\n"
+          "saves them; a second one ends the run at once. Where nobody reads its output any more, a run "
+          "goes\n"
+          "on in silence.\n\n"
           "Keys of a job file:\n\n{}",
           train::job_help(help_columns)),
       [this] {
@@ -157,10 +171,10 @@ void CommandLine::add_train() {
   command->add_option("JOB", train_.job, "the job file; --resume with --run-folder goes without");
   add_settings(command, train_.settings);
   command
-      ->add_option_function<std::int64_t>(
+      ->add_option_function<std::string>(
           "--seed",
-          [this](std::int64_t seed) {
-            train_.settings.push_back({fmt::format("train.seed={}", seed), fmt::format("--seed {}", seed)});
+          [this](const std::string& seed) {
+            train_.settings.push_back({"train.seed=" + seed, "--seed " + seed});
           },
           "seed of all random numbers, as train.seed")
       ->type_name("N");
@@ -177,7 +191,7 @@ void CommandLine::add_train() {
       ->add_option("--stop-after", train_.stop_after,
                    "save and stop after this many steps of the whole run, to go on with --resume")
       ->type_name("STEPS")
-      ->check(at_least(1));
+      ->check(whole(1, most_steps));
   command->add_flag("--json", train_.json, "print JSON lines, one for each event, in place of text");
 }
 
@@ -218,7 +232,7 @@ void CommandLine::add_predict() {
       ->type_name("FILE");
   command->add_option("--top", predict_.top, "classes to tell, the likeliest first; default: 5")
       ->type_name("N")
-      ->check(at_least(1));
+      ->check(whole(1, most_classes));
   add_run_options(command, predict_.run);
   command->add_flag("--json", predict_.json, "print a JSON object for each image, a line each");
 }
@@ -250,18 +264,22 @@ void CommandLine::add_graph() {
       ->type_name("FORMAT");
   command->add_option("--batch", graph_.batch, "images of a batch; default: the job's, or 1")
       ->type_name("N")
-      ->check(at_least(1));
+      ->check(whole(1, most_images));
   command->add_flag("--inference", graph_.inference, "the network alone, as it predicts");
   command->add_option("--output", graph_.output, "write to this file")->type_name("FILE");
   add_settings(command, graph_.settings);
 }
 
 void CommandLine::add_devices() {
-  CLI::App* command = add(&app_, "devices", "list this machine's devices",
-                          "Examples:\n"
-                          "  purine devices\n"
-                          "  purine devices --json",
-                          [this] { return devices_; });
+  CLI::App* command =
+      add(&app_, "devices", "list this machine's devices",
+          "Examples:\n"
+          "  purine devices\n"
+          "  purine devices --json\n\n"
+          "Emulated devices (emu:0, emu:1, …) are not there until they are asked for: --devices\n"
+          "emu:0 makes one, of this machine's cores and memory. They have queues, copies and memory\n"
+          "as an accelerator has, to try a program for many devices out.",
+          [this] { return devices_; });
   command->add_flag("--json", devices_.json, "print one JSON object");
 }
 
@@ -278,13 +296,13 @@ void CommandLine::add_bench() {
   command->add_option("MODEL", bench_.model, "the model's name")->required();
   command->add_option("--batch", bench_.batch, "images of a step; default: 32")
       ->type_name("N")
-      ->check(at_least(1));
+      ->check(whole(1, most_images));
   command->add_option("--steps", bench_.steps, "steps that are timed; default: 10")
       ->type_name("N")
-      ->check(at_least(1));
+      ->check(whole(1, most_steps));
   command->add_option("--warm-up", bench_.warm_up, "steps before those; default: 2")
       ->type_name("N")
-      ->check(at_least(0));
+      ->check(whole(0, most_steps));
   command
       ->add_option_function<std::string>(
           "--image", [this](const std::string& text) { bench_.image = read_image_size(text); },
@@ -292,11 +310,11 @@ void CommandLine::add_bench() {
       ->type_name("C,H,W");
   command->add_option("--classes", bench_.classes, "outputs; default: what the model is for")
       ->type_name("N")
-      ->check(at_least(1));
+      ->check(whole(1, most_classes));
   command->add_flag("--inference", bench_.inference, "the network alone, as it predicts");
   command->add_option("--seed", bench_.seed, "seed of weights and images; default: 1")
       ->type_name("N")
-      ->check(at_least(0));
+      ->check(whole(0));
   command->add_option("--trace", bench_.trace, "write a trace of the timed steps")->type_name("FILE");
   add_run_options(command, bench_.run);
   command->add_flag("--json", bench_.json, "print one JSON object");

@@ -50,7 +50,12 @@ int devices(const DevicesRequest& request) {
                std::max(machine_cores, Runtime::available_cores()), train::bytes_text(memory),
                runtime.cpu_kernels().types().size());
   }
-  if (request.json) print_line(JsonObject().add("devices", objects));
+  if (request.json) {
+    const JsonObject emulated = JsonObject().add("device", "0/emu:N").add("kind", name_of(DeviceKind::emu));
+    print_line(JsonObject().add("devices", objects).add("on_request", std::span(&emulated, 1)));
+    return success;
+  }
+  fmt::print("0/emu:N  emulated devices, made when asked for: --devices emu:0\n");
   return success;
 }
 

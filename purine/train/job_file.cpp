@@ -233,8 +233,10 @@ void apply_setting(LoadedJob& loaded, const JobSetting& setting) {
   try {
     table = toml::parse("value = " + value);
   } catch (const toml::parse_error&) {
+    const bool is_digits = value.find_first_not_of("+-0123456789") == std::string::npos;
     throw job_error(setting.origin,
-                    fmt::format("{} must be {}, got {}", key->path(), with_article(key->type()), value));
+                    fmt::format("{} must be {}, got {}", key->path(), with_article(key->type()), value),
+                    is_digits && !value.empty() ? "integers have 64 bits" : "");
   }
   set_key(loaded, *key, *table.get("value"), setting.origin);
 }

@@ -42,12 +42,39 @@ class ToolsTest(CommandTest):
         text = self.purine("predict", "--run", "runs/job", "--top", "1", images[0]).output
         self.assertRegex(text, rf"^{images[0]}\n  +\d+\.\d\d%  {CLASSES[0]}\n$")
 
+    def test_a_bad_image_does_not_keep_the_others_from_being_predicted(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"steps": 1})
+        self.purine("train", "job.toml")
+        good = ["a.png", "new\nline.png", "c.png"]
+        for name in good:
+            (self.folder / name).write_bytes(png(SIDE, SIDE, bytes(SIDE * SIDE)))
         (self.folder / "no.png").write_text("no image", encoding="utf-8")
-        error = self.error_of_last("predict", "--run", "runs/job", images[0], "no.png")
-        self.assertTrue(error.startswith("[image] no.png"), error)
+        images = ["no.png", good[0], "absent.png", *good[1:], "."]
+        result = self.purine("predict", "--run", "runs/job", "--top", "1", *images, status=1)
+        self.assertEqual([line for line in result.output.splitlines() if not line.startswith("  ")],
+                         ["a.png", "new\\nline.png", "c.png"])
+        errors = result.error.splitlines()
+        self.assertEqual(len(errors), 3, errors)
+        for error, image in zip(errors, ("no.png", "absent.png", ".")):
+            self.assertRegex(error, rf"^\[(image|file)\] {image}: ")
+        result = self.purine("predict", "--run", "runs/job", "--json", *images, status=1)
+        self.assertEqual([answer["image"] for answer in result.json_lines()], good)
+        self.assertEqual(result.error.splitlines(), errors)
 
-    def error_of_last(self, *arguments):
-        return self.purine(*arguments, status=1).error.rstrip("\n")
+    def test_an_answer_that_is_not_finite_is_an_error(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"steps": 2}, optimizer={"name": "sgd", "learning_rate": 1e18, "warmup_epochs": 0,
+                                                      "schedule": "constant"})
+        (self.folder / "a.png").write_bytes(png(SIDE, SIDE, bytes(SIDE * SIDE)))
+        self.purine("train", "job.toml", "--stop-after", "1")
+        self.assertEqual(self.error_of("eval", "runs/job", status=1),
+                         "[evaluation] the test loss after step 1 is not finite; hint: the weights have diverged: train with a "
+                         "lower optimizer.learning_rate, a longer optimizer.warmup_epochs, or gradient clipping "
+                         "(optimizer.clip_norm)")
+        self.assertEqual(self.error_of("predict", "--run", "runs/job", "a.png", status=1),
+                         "[prediction] a.png: the network's answer is not finite; hint: the checkpoint's weights have "
+                         "diverged: take an earlier one with --checkpoint")
 
     def test_predicts_without_the_data_set(self):
         write_folder(self.folder / "set")
@@ -100,11 +127,18 @@ class ToolsTest(CommandTest):
         self.assertTrue(root.text.startswith("digraph"))
 
     def test_devices(self):
-        (device,) = self.purine("devices", "--json").json()["devices"]
+        report = self.purine("devices", "--json").json()
+        (device,) = report["devices"]
         self.assertEqual(device["device"], "0/cpu:0")
         self.assertGreaterEqual(device["cores"], 1)
         self.assertGreater(device["available_bytes"], 0)
-        self.assertTrue(self.purine("devices").output.startswith("0/cpu:0  "))
+        text = self.purine("devices").output
+        self.assertTrue(text.startswith("0/cpu:0  "))
+        # What else --devices takes is told too, and is taken.
+        self.assertEqual(report["on_request"], [{"device": "0/emu:N", "kind": "emu"}])
+        self.assertIn("\n0/emu:N  emulated devices, made when asked for: --devices emu:0\n", text)
+        bench = self.purine("bench", "lenet", "--batch", "1", "--steps", "1", "--devices", "0/emu:1", "--json").json()
+        self.assertEqual(bench["devices"], ["0/emu:1"])
 
     def test_bench_is_one_json_line(self):
         result = self.purine("bench", "lenet", "--batch", "4", "--steps", "3", "--workers", "2", "--trace", "trace.json", "--json")

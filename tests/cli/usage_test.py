@@ -19,9 +19,21 @@ class UsageTest(CommandTest):
                          "[command] purine devices: too many arguments, from 'here'; hint: see purine devices --help")
 
     def test_values_of_options(self):
-        self.assertIn("--workers", self.error_of("train", "job.toml", "--workers", "0", status=2))
-        self.assertIn("--batch", self.error_of("bench", "lenet", "--batch", "many", status=2))
-        self.assertIn("--image: must be like 3,224,224, got 3,x,4", self.error_of("bench", "lenet", "--image", "3,x,4", status=2))
+        self.assertEqual(self.error_of("train", "job.toml", "--workers", "0", status=2),
+                         "[command] purine train: --workers: must be a whole number from 1 to 1024, got 0; hint: see purine train "
+                         "--help")
+        self.assertIn("--batch: must be a whole number from 1 to 1048576, got many",
+                      self.error_of("bench", "lenet", "--batch", "many", status=2))
+        for text in ("3,x,4", "3,224", "3,0,4", "3,99999999999,9", "3,224,99999999999999999999"):
+            self.assertIn(f"--image: must be like 3,224,224, each from 1 to 16384, got {text}",
+                          self.error_of("bench", "lenet", "--image", text, status=2))
+        huge = "99999999999999999999"
+        for option in ("--seed", "--batch", "--steps", "--warm-up", "--classes", "--workers"):
+            self.assertRegex(self.error_of("bench", "lenet", option, huge, status=2),
+                             rf"{option}: must be a whole number from \d to \d+, got {huge}")
+        self.write_job()
+        self.assertEqual(self.error_of("train", "job.toml", "--seed", huge, status=2),
+                         f"[job] --seed {huge}: train.seed must be an integer, got {huge}; hint: integers have 64 bits")
         self.assertIn("--format", self.error_of("graph", "lenet", "--format", "pdf", status=2))
         self.assertIn("--new-run", self.error_of("train", "job.toml", "--resume", "--new-run", status=2))
 
