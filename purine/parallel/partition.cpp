@@ -9,6 +9,7 @@
 #include "purine/graph/transform.h"
 #include "purine/ops/copy.h"
 #include "purine/parallel/operator_piece.h"
+#include "purine/parallel/partitioned_data.h"
 #include "purine/parallel/plan.h"
 #include "purine/parallel/reshard.h"
 #include "purine/parallel/synchronized.h"
@@ -16,30 +17,7 @@
 namespace purine::parallel {
 namespace {
 
-constexpr std::uint32_t none = 0xffffffffU;
-
-/// One way in which a tensor lies; by location the number of the piece in the new graph, or none.
-struct Version {
-  Spec spec;
-  std::vector<std::uint32_t> pieces;
-};
-
-bool is_whole(const Spec& spec) {
-  return std::all_of(spec.begin(), spec.end(), [](const Placement& p) { return p.is_replicated(); });
-}
-
-/// The path as the name of a scope or operator: a second output's `split:1` is `split.1`.
-std::string name_of(Tensor tensor) {
-  std::string path = tensor.path();
-  std::replace(path.begin(), path.end(), ':', '.');
-  return path;
-}
-
-/// The host whose memory a location's data come from.
-Location host_of(Location location) {
-  if (location.kind == DeviceKind::cpu) return location;
-  return {location.rank, DeviceKind::cpu, 0};
-}
+constexpr std::uint32_t none = no_piece;
 
 class Partitioner {
  public:
@@ -110,7 +88,7 @@ class Partitioner {
 
   void add_variable(Variable variable) {
     const Spec& spec = plan_.tensors[variable.index()];
-    const std::vector<Division> divisions = initial_divisions(variable, spec);
+    const std::vector<Division> divisions = initial_divisions(mesh_, variable, spec);
     const ContractPtr initial = variable.initial().shared_from_this();
     const VariableOptions options{variable.trainable(), variable.decays()};
     const std::string path = variable.path();
@@ -127,26 +105,6 @@ class Partitioner {
       version.pieces.push_back(to_.variable(name, piece->infer({})[0], piece, options).index());
     }
     versions_[variable.index()].push_back(std::move(version));
-  }
-
-  std::vector<Division> initial_divisions(Variable variable, const Spec& spec) const {
-    const std::vector<SplitRule> rules = variable.initial().split_rules({});
-    std::vector<Division> divisions;
-    for (const Placement& placement : spec) {
-      divisions.emplace_back();
-      if (!placement.is_split()) continue;
-      const auto fits = [&](const SplitRule& rule) {
-        return rule.outputs.front() == placement.dimension && rule.units % placement.units == 0;
-      };
-      const auto rule = std::find_if(rules.begin(), rules.end(), fits);
-      if (rule == rules.end()) {
-        throw Error("partition", "its initial value, " + std::string(variable.initial().type()) +
-                                     ", can't be divided so: " + text(mesh_, spec))
-            .at(variable.path());
-      }
-      divisions.back() = {true, *rule, placement.units, placement.first};
-    }
-    return divisions;
   }
 
   void add_input(Tensor input) {
@@ -233,22 +191,9 @@ class Partitioner {
     return versions;
   }
 
-  /// Where every piece makes the same result, locations without a piece get it from one that has.
   void complete(Pieces& pieces, const std::vector<Division>& divisions, int output) const {
     for (int axis = 0; axis < mesh_.axis_count(); ++axis) {
-      const Division& division = divisions[static_cast<std::size_t>(axis)];
-      if (!division.divided || !division.output(output).is_replicated()) continue;
-      for (int first = 0; first < mesh_.size(); ++first) {
-        if (mesh_.coordinate(first, axis) != 0) continue;
-        Tensor source;
-        for (const int i : mesh_.group(first, axis)) {
-          if (!source.valid()) source = pieces[static_cast<std::size_t>(i)];
-        }
-        for (const int i : mesh_.group(first, axis)) {
-          Tensor& piece = pieces[static_cast<std::size_t>(i)];
-          if (source.valid() && !piece.valid()) piece = ops::copy(source, location(i));
-        }
-      }
+      complete_pieces(mesh_, pieces, divisions[static_cast<std::size_t>(axis)], output, axis);
     }
   }
 
@@ -285,6 +230,61 @@ class Partitioner {
   std::vector<std::pair<std::uint32_t, Tensor>> roots_;  // inputs and watched tensors, whole
 };
 
+}  // namespace
+
+bool is_whole(const Spec& spec) {
+  return std::all_of(spec.begin(), spec.end(), [](const Placement& p) { return p.is_replicated(); });
+}
+
+std::string name_of(Tensor tensor) {
+  std::string path = tensor.path();
+  std::replace(path.begin(), path.end(), ':', '.');
+  return path;
+}
+
+Location host_of(Location location) {
+  if (location.kind == DeviceKind::cpu) return location;
+  return {location.rank, DeviceKind::cpu, 0};
+}
+
+std::vector<Division> initial_divisions(const Mesh& mesh, Variable variable, const Spec& spec) {
+  const std::vector<SplitRule> rules = variable.initial().split_rules({});
+  std::vector<Division> divisions;
+  for (const Placement& placement : spec) {
+    divisions.emplace_back();
+    if (!placement.is_split()) continue;
+    const auto fits = [&](const SplitRule& rule) {
+      return rule.outputs.front() == placement.dimension && rule.units % placement.units == 0;
+    };
+    const auto rule = std::find_if(rules.begin(), rules.end(), fits);
+    if (rule == rules.end()) {
+      throw Error("partition", "its initial value, " + std::string(variable.initial().type()) +
+                                   ", can't be divided so: " + text(mesh, spec))
+          .at(variable.path());
+    }
+    divisions.back() = {true, *rule, placement.units, placement.first};
+  }
+  return divisions;
+}
+
+void complete_pieces(const Mesh& mesh, std::vector<Tensor>& pieces, const Division& division, int output,
+                     int axis) {
+  if (!division.divided || !division.output(output).is_replicated()) return;
+  for (int first = 0; first < mesh.size(); ++first) {
+    if (mesh.coordinate(first, axis) != 0) continue;
+    Tensor source;
+    for (const int i : mesh.group(first, axis)) {
+      if (!source.valid()) source = pieces[static_cast<std::size_t>(i)];
+    }
+    for (const int i : mesh.group(first, axis)) {
+      Tensor& piece = pieces[static_cast<std::size_t>(i)];
+      if (source.valid() && !piece.valid()) {
+        piece = ops::copy(source, mesh.locations()[static_cast<std::size_t>(i)]);
+      }
+    }
+  }
+}
+
 /// The number of samples of an iteration, if the graph has samples.
 std::optional<std::int64_t> samples_of(Graph& graph) {
   try {
@@ -294,7 +294,7 @@ std::optional<std::int64_t> samples_of(Graph& graph) {
   }
 }
 
-void check(Graph& graph) {
+void check_is_whole(Graph& graph) {
   for (const Variable variable : graph.variables()) {
     if (variable.path().starts_with('@')) {
       throw Error("partition", "is a piece of a graph that is divided already").at(variable.path());
@@ -310,19 +310,6 @@ void check(Graph& graph) {
         .at(tensor.path());
   }
 }
-
-}  // namespace
-
-struct Partitioned::Data {
-  explicit Data(const Mesh& mesh_) : mesh(mesh_) {}
-
-  Mesh mesh;
-  Graph graph;
-  const Graph* from = nullptr;
-  Plan plan;
-  std::vector<std::vector<Version>> versions;
-  std::vector<std::pair<std::uint32_t, Tensor>> roots;
-};
 
 Partitioned::Partitioned(std::unique_ptr<Data> data) : data_(std::move(data)) {}
 Partitioned::Partitioned(Partitioned&&) noexcept = default;
@@ -346,7 +333,7 @@ Tensor Partitioned::at(Tensor tensor) const {
   for (const Version& version : data_->versions[tensor.index()]) {
     if (is_whole(version.spec)) return data_->graph.tensor(version.pieces.front());
   }
-  throw Error("partition", "is whole nowhere: " + text(data_->mesh, lies),
+  throw Error("partition", "is whole nowhere: " + text(data_->divided, lies),
               "watch it before the graph is divided, or look at its pieces")
       .at(tensor.path());
 }
@@ -360,19 +347,27 @@ const Spec& Partitioned::spec(Tensor tensor) const {
 
 std::vector<Partitioned::Piece> Partitioned::pieces(Tensor tensor) const {
   const Spec& lies = spec(tensor);
-  const Version& version = data_->versions[tensor.index()].front();
   std::vector<Piece> pieces;
-  for (int i = 0; i < data_->mesh.size(); ++i) {
+  if (data_->versions[tensor.index()].empty()) return pieces;
+  const Version& version = data_->versions[tensor.index()].front();
+  const std::vector<Location>& locations = data_->mesh.locations();
+  for (int i = 0; i < data_->divided.size(); ++i) {
     const std::uint32_t number = version.pieces[static_cast<std::size_t>(i)];
-    if (number == none) continue;
-    pieces.push_back({data_->graph.tensor(number), i, element_ranges(data_->mesh, tensor.shape(), lies, i)});
+    if (number == no_piece) continue;
+    const Tensor piece = data_->graph.tensor(number);
+    // Micro-batches share what isn't divided by them.
+    const auto same = [&](const Piece& other) { return other.tensor == piece; };
+    if (std::any_of(pieces.begin(), pieces.end(), same)) continue;
+    const auto location =
+        static_cast<int>(std::find(locations.begin(), locations.end(), piece.location()) - locations.begin());
+    pieces.push_back({piece, location, element_ranges(data_->divided, tensor.shape(), lies, i)});
   }
   return pieces;
 }
 
 Partitioned partition(Graph& graph, const Specs& specs, const PartitionOptions& options) {
-  check(graph);
-  auto data = std::make_unique<Partitioned::Data>(specs.mesh());
+  check_is_whole(graph);
+  auto data = std::make_unique<Partitioned::Data>(specs.mesh(), specs.mesh());
   data->from = &graph;
   Partitioner partitioner(graph, data->graph, specs, options);
   partitioner.run();

@@ -33,6 +33,8 @@ struct PartitionOptions {
 /// graph, so initial values and dropout are the same on any mesh.
 class Partitioned {
  public:
+  struct Data;  ///< see partitioned_data.h
+  explicit Partitioned(std::unique_ptr<Data> data);
   Partitioned(Partitioned&&) noexcept;
   Partitioned& operator=(Partitioned&&) noexcept;
   ~Partitioned();
@@ -56,9 +58,6 @@ class Partitioned {
   std::vector<Piece> pieces(Tensor tensor) const;
 
  private:
-  friend Partitioned partition(Graph& graph, const Specs& specs, const PartitionOptions& options);
-  struct Data;
-  explicit Partitioned(std::unique_ptr<Data> data);
   std::unique_ptr<Data> data_;
 };
 
