@@ -52,7 +52,9 @@ std::vector<double> per_channel(const std::vector<double>& values, std::int64_t 
   if (count == 0) return std::vector<double>(static_cast<std::size_t>(channels), otherwise);
   if (count == 1) return std::vector<double>(static_cast<std::size_t>(channels), values[0]);
   if (count != channels) {
-    fail(fmt::format("{} has {} values, expected 1 or {}: one for each channel", name, count, channels));
+    fail(fmt::format(
+        "{} has {} values, expected {}", name, count,
+        channels == 1 ? "1: there is one channel" : fmt::format("1 or {}: one for each channel", channels)));
   }
   return values;
 }

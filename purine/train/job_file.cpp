@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -200,7 +201,8 @@ toml::array texts_between_commas(std::string_view value) {
   return texts;
 }
 
-void apply_setting(LoadedJob& loaded, const JobSetting& setting) {
+// Returns the key's path.
+std::string apply_setting(LoadedJob& loaded, const JobSetting& setting) {
   const std::string& assignment = setting.assignment;
   const std::size_t equals = assignment.find('=');
   const std::size_t dot = assignment.find('.');
@@ -220,12 +222,12 @@ void apply_setting(LoadedJob& loaded, const JobSetting& setting) {
   const bool quoted = value.starts_with('"') || value.starts_with('\'');
   if (key->type() == "text" && !quoted) {
     set_key(loaded, *key, toml::value<std::string>(value), setting.origin);
-    return;
+    return key->path();
   }
   if (key->type().starts_with("list") && !value.starts_with('[')) {
     if (key->type() == "list of texts") {
       set_key(loaded, *key, texts_between_commas(value), setting.origin);
-      return;
+      return key->path();
     }
     value = "[" + value + "]";
   }
@@ -239,6 +241,12 @@ void apply_setting(LoadedJob& loaded, const JobSetting& setting) {
                     is_digits && !value.empty() ? "integers have 64 bits" : "");
   }
   set_key(loaded, *key, *table.get("value"), setting.origin);
+  return key->path();
+}
+
+// Nothing of something goes with everything.
+bool is_zero(const JobValue& value) {
+  return value == JobValue(std::int64_t{0}) || value == JobValue(0.0);
 }
 
 void check_required(const LoadedJob& loaded) {
@@ -251,21 +259,33 @@ void check_required(const LoadedJob& loaded) {
   }
 }
 
+// Keys that mean nothing, because of another's value. Beside the file one may try another value of that out;
+// what the file has for the former one is left out then.
+void check_conditions(LoadedJob& loaded, const std::set<std::string>& set_beside) {
+  for (const JobKey& key : job_keys()) {
+    const auto origin = loaded.origins.find(key.path());
+    if (origin == loaded.origins.end() || key.counts(loaded.job) || is_zero(key.member.get(loaded.job)))
+      continue;
+    const JobCondition& condition = *key.only_with;
+    if (set_beside.contains(condition.key) && !set_beside.contains(key.path())) {
+      key.member.set(loaded.job, key.default_value());
+      loaded.origins.erase(origin);
+      continue;
+    }
+    const JobKey& other = *find_job_key(condition.key);
+    throw loaded.error(
+        key.path(),
+        fmt::format("does not go with {} = {}", other.name, job_value_text(other.member.get(loaded.job))),
+        !condition.hint.empty()        ? condition.hint
+        : condition.values.size() == 1 ? "set " + condition.text()
+                                       : "it goes with " + condition.text());
+  }
+}
+
 // What a table of single keys can't say.
 void check_together(const LoadedJob& loaded) {
   const Job::Data& data = loaded.job.data;
   if (data.channels == 2) throw loaded.error("data.channels", "must be 0, 1 or 3, got 2");
-  if (data.crop == "random_resized" && data.resize != 0) {
-    throw loaded.error("data.resize", "does not go with crop = \"random_resized\"",
-                       "evaluation_resize sets the size for evaluation");
-  }
-  if (data.padding != 0 && data.crop != "random") {
-    throw loaded.error("data.padding", fmt::format("does not go with crop = \"{}\"", data.crop),
-                       "set crop = \"random\"");
-  }
-  if (data.crop == "none" && data.crop_size != 0) {
-    throw loaded.error("data.crop_size", "does not go with crop = \"none\"", "set crop = \"center\"");
-  }
   const bool sizes_differ = data.format == "folder";
   if (sizes_differ && data.crop_size == 0) {
     throw loaded.error("data.crop_size", "is needed with format = \"folder\", whose images differ in size",
@@ -316,8 +336,10 @@ Error LoadedJob::error(std::string_view key, std::string_view message, std::stri
 LoadedJob parse_job(std::string_view text, std::string_view name, std::span<const JobSetting> settings) {
   LoadedJob loaded{.job = {}, .name = std::string(name)};
   read_file_keys(loaded, text);
-  for (const JobSetting& setting : settings) apply_setting(loaded, setting);
+  std::set<std::string> set_beside;
+  for (const JobSetting& setting : settings) set_beside.insert(apply_setting(loaded, setting));
   check_required(loaded);
+  check_conditions(loaded, set_beside);
   check_together(loaded);
   return loaded;
 }
@@ -333,11 +355,11 @@ LoadedJob read_job(const std::filesystem::path& path, std::span<const JobSetting
 }
 
 std::string job_text(const Job& job) {
-  return text_of(job, [](const JobKey&) { return true; });
+  return text_of(job, [&](const JobKey& key) { return key.counts(job); });
 }
 
 std::string job_identity(const Job& job) {
-  return text_of(job, [&](const JobKey& key) { return decides_results(key, job); });
+  return text_of(job, [&](const JobKey& key) { return key.counts(job) && decides_results(key, job); });
 }
 
 void check_resumable(const Job& started, const LoadedJob& resumed) {

@@ -32,14 +32,16 @@ struct LoadedJob {
 
 /// Reads a job from TOML text; `settings` count after it. Everything is checked before it returns: unknown
 /// sections and keys (with the nearest one that exists), types, ranges and choices, what is missing, and what
-/// does not go together. Throws Error("job", …) whose path is file and line of the first mistake.
+/// does not go together, or means nothing because of another key. Throws Error("job", …) whose path is file
+/// and line of the first mistake.
 ///
-/// The value of a setting is TOML too, but text needs no quotes and a list no brackets.
+/// The value of a setting is TOML too, but text needs no quotes and a list no brackets. Where it sets a key
+/// that others of the file depend on (`optimizer.name`), those that then mean nothing are left out.
 LoadedJob parse_job(std::string_view text, std::string_view name, std::span<const JobSetting> settings = {});
 /// The same from a file.
 LoadedJob read_job(const std::filesystem::path& path, std::span<const JobSetting> settings = {});
 
-/// The whole job as a job file, every key with its value.
+/// The whole job as a job file, every key that counts with its value.
 std::string job_text(const Job& job);
 /// The keys alone that decide the results: equal for two runs that compute the same, wherever they write and
 /// however many workers they have.

@@ -71,7 +71,8 @@ std::vector<JobKey> data_keys() {
        .name = "labels",
        .help = "Which of CIFAR-100's labels: its 100 classes or its 20 groups of classes.",
        .member = member(&Job::data, &Data::labels),
-       .choices = {"fine", "coarse"}},
+       .choices = {"fine", "coarse"},
+       .only_with = JobCondition{"data.format", {"cifar100"}}},
       {.section = "data",
        .name = "batch",
        .help = "Images of a training step. The last step of an epoch takes what is left.",
@@ -90,10 +91,12 @@ std::vector<JobKey> data_keys() {
        .range = between(0, 3)},
       {.section = "data",
        .name = "resize",
-       .help = "The shorter side of an image becomes this many pixels; 0: it stays. Not with "
-               "`crop = \"random_resized\"`, which resizes to `crop_size`.",
+       .help = "The shorter side of an image becomes this many pixels; 0: it stays.",
        .member = member(&Job::data, &Data::resize),
-       .range = between(0, 1 << 14)},
+       .range = between(0, 1 << 14),
+       .only_with =
+           JobCondition{
+               "data.crop", {"none", "center", "random"}, "evaluation_resize sets the size for evaluation"}},
       {.section = "data",
        .name = "evaluation_resize",
        .help = "The same for evaluation and prediction; 0: as `resize`, or 8/7 of `crop_size` with "
@@ -110,24 +113,29 @@ std::vector<JobKey> data_keys() {
        .name = "crop_size",
        .help = "Side of the square that a crop takes, in pixels; 0: the size of the set's images.",
        .member = member(&Job::data, &Data::crop_size),
-       .range = between(0, 1 << 14)},
+       .range = between(0, 1 << 14),
+       .only_with =
+           JobCondition{"data.crop", {"center", "random", "random_resized"}, "set crop = \"center\""}},
       {.section = "data",
        .name = "padding",
        .help = "Black pixels put around a training image before a random crop.",
        .member = member(&Job::data, &Data::padding),
-       .range = between(0, 1 << 10)},
+       .range = between(0, 1 << 10),
+       .only_with = JobCondition{"data.crop", {"random"}}},
       {.section = "data",
        .name = "area",
-       .help = "random_resized: least and greatest share of the image's area.",
+       .help = "Least and greatest share of the image's area.",
        .member = member(&Job::data, &Data::area),
        .range = share_above_zero(),
-       .lengths = {2}},
+       .lengths = {2},
+       .only_with = JobCondition{"data.crop", {"random_resized"}}},
       {.section = "data",
        .name = "ratio",
-       .help = "random_resized: least and greatest width / height.",
+       .help = "Least and greatest width / height.",
        .member = member(&Job::data, &Data::ratio),
        .range = above(0),
-       .lengths = {2}},
+       .lengths = {2},
+       .only_with = JobCondition{"data.crop", {"random_resized"}}},
       {.section = "data",
        .name = "flip",
        .help = "Probability that a training image is mirrored left to right.",
@@ -155,12 +163,15 @@ std::vector<JobKey> data_keys() {
        .name = "on_bad_image",
        .help = "A broken image ends the run, or is left out, counted and reported.",
        .member = member(&Job::data, &Data::on_bad_image),
-       .choices = {"error", "skip"}},
+       .choices = {"error", "skip"},
+       .only_with = JobCondition{"data.format", {"folder"}}},
   };
 }
 
 std::vector<JobKey> optimizer_keys() {
   using Optimizer = Job::Optimizer;
+  const JobCondition with_momentum{"optimizer.name", {"momentum", "nesterov"}};
+  const JobCondition with_moments{"optimizer.name", {"adam", "adamw"}};
   return {
       {.section = "optimizer",
        .name = "name",
@@ -174,9 +185,10 @@ std::vector<JobKey> optimizer_keys() {
        .range = above(0)},
       {.section = "optimizer",
        .name = "momentum",
-       .help = "Share of the velocity that a step keeps (momentum, nesterov).",
+       .help = "Share of the velocity that a step keeps.",
        .member = member(&Job::optimizer, &Optimizer::momentum),
-       .range = below(0, 1)},
+       .range = below(0, 1),
+       .only_with = with_momentum},
       {.section = "optimizer",
        .name = "weight_decay",
        .help = "Added to the gradient as a multiple of the weight (adamw: taken off the weight itself, times "
@@ -185,19 +197,22 @@ std::vector<JobKey> optimizer_keys() {
        .range = at_least(0)},
       {.section = "optimizer",
        .name = "beta1",
-       .help = "Decay of the mean of the gradients (adam, adamw).",
+       .help = "Decay of the mean of the gradients.",
        .member = member(&Job::optimizer, &Optimizer::beta1),
-       .range = below(0, 1)},
+       .range = below(0, 1),
+       .only_with = with_moments},
       {.section = "optimizer",
        .name = "beta2",
-       .help = "Decay of the mean of their squares (adam, adamw).",
+       .help = "Decay of the mean of their squares.",
        .member = member(&Job::optimizer, &Optimizer::beta2),
-       .range = below(0, 1)},
+       .range = below(0, 1),
+       .only_with = with_moments},
       {.section = "optimizer",
        .name = "epsilon",
-       .help = "Added to the denominator (adam, adamw).",
+       .help = "Added to the denominator.",
        .member = member(&Job::optimizer, &Optimizer::epsilon),
-       .range = above(0)},
+       .range = above(0),
+       .only_with = with_moments},
       {.section = "optimizer",
        .name = "clip_value",
        .help = "No element of a gradient gets farther than this from 0; 0: no limit.",
@@ -223,24 +238,28 @@ std::vector<JobKey> optimizer_keys() {
        .range = between(0, 1 << 20)},
       {.section = "optimizer",
        .name = "step_epochs",
-       .help = "Epochs between two steps of the step schedule.",
+       .help = "Epochs after which the learning rate falls again.",
        .member = member(&Job::optimizer, &Optimizer::step_epochs),
-       .range = above(0)},
+       .range = above(0),
+       .only_with = JobCondition{"optimizer.schedule", {"step"}}},
       {.section = "optimizer",
        .name = "step_factor",
-       .help = "What each of them multiplies the learning rate with.",
+       .help = "What it is multiplied with then.",
        .member = member(&Job::optimizer, &Optimizer::step_factor),
-       .range = share_above_zero()},
+       .range = share_above_zero(),
+       .only_with = JobCondition{"optimizer.schedule", {"step"}}},
       {.section = "optimizer",
        .name = "power",
-       .help = "The polynomial schedule's exponent; 1 is a line.",
+       .help = "The exponent; 1 is a line.",
        .member = member(&Job::optimizer, &Optimizer::power),
-       .range = above(0)},
+       .range = above(0),
+       .only_with = JobCondition{"optimizer.schedule", {"polynomial"}}},
       {.section = "optimizer",
        .name = "final_learning_rate",
-       .help = "Where the polynomial and cosine schedules end.",
+       .help = "Where the schedule ends.",
        .member = member(&Job::optimizer, &Optimizer::final_learning_rate),
-       .range = at_least(0)},
+       .range = at_least(0),
+       .only_with = JobCondition{"optimizer.schedule", {"polynomial", "cosine"}}},
   };
 }
 
@@ -374,6 +393,11 @@ const JobKey* find_job_key(std::string_view section, std::string_view name) {
     if (key.section == section && key.name == name) return &key;
   }
   return nullptr;
+}
+
+const JobKey* find_job_key(std::string_view path) {
+  const std::size_t dot = path.find('.');
+  return dot == std::string_view::npos ? nullptr : find_job_key(path.substr(0, dot), path.substr(dot + 1));
 }
 
 }  // namespace purine::train

@@ -43,6 +43,17 @@ struct JobMember {
   std::function<void(Job&, const JobValue&)> set;
 };
 
+/// What another key has to be for a key to mean anything: `schedule = "step"`.
+struct JobCondition {
+  std::string key;  ///< of text: `optimizer.schedule`
+  std::vector<std::string> values;
+  std::string hint = {};  ///< what to do where it isn't so; default: the values
+
+  /// `schedule = "polynomial" or "cosine"`.
+  std::string text() const;
+  bool holds(const Job& job) const;
+};
+
 struct JobKey {
   std::string section;
   std::string name;
@@ -52,11 +63,14 @@ struct JobKey {
   std::vector<std::string> choices = {};
   std::vector<std::size_t> lengths = {};  ///< of a list; any if empty
   bool required = false;
+  std::optional<JobCondition> only_with = {};
   OnResume on_resume = OnResume::fixed;
 
   /// `optimizer.learning_rate`.
   std::string path() const { return section + "." + name; }
   JobValue default_value() const { return member.get(Job()); }
+  /// False where the key means nothing, because of another's value.
+  bool counts(const Job& job) const { return !only_with || only_with->holds(job); }
   /// `true or false`, `integer`, `number`, `text`, `list of numbers`, `list of
   /// texts`.
   std::string_view type() const;
@@ -77,6 +91,8 @@ const std::vector<JobKey>& job_keys();
 std::vector<std::string> job_sections();
 /// The key of a section and name, or null.
 const JobKey* find_job_key(std::string_view section, std::string_view name);
+/// The key of a path, `optimizer.schedule`, or null.
+const JobKey* find_job_key(std::string_view path);
 
 /// `true or false`, `integer`, `number`, `text`, `list of numbers`, `list of texts`: which of them a value
 /// is.

@@ -11,6 +11,11 @@ std::string default_text(const JobKey& key) {
   return key.required ? "required" : job_value_text(key.default_value());
 }
 
+// What it means, and with which values of another key.
+std::string whole_help(const JobKey& key) {
+  return key.only_with ? fmt::format("{} Only with `{}`.", key.help, key.only_with->text()) : key.help;
+}
+
 // Text in lines of at most `columns`, each after the first behind `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
   std::string result;
@@ -49,7 +54,7 @@ std::string job_reference() {
     }
     const std::string default_value = default_text(key);
     text += fmt::format("| `{}` | {} | {} | {} |\n", key.name, value,
-                        key.required ? default_value : "`" + default_value + "`", key.help);
+                        key.required ? default_value : "`" + default_value + "`", whole_help(key));
   }
   return text;
 }
@@ -62,7 +67,7 @@ std::string job_help(std::size_t columns) {
       section = key.section;
       text += fmt::format("[{}]\n", section);
     }
-    std::string help = key.help;
+    std::string help = whole_help(key);
     std::erase(help, '`');
     const std::string allowed = key.allowed();
     help += fmt::format(" ({}{}{}; {}{})", key.choices.empty() ? key.type() : "one of",

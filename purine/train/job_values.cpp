@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "purine/core/error.h"
 #include "purine/core/nearest.h"
 #include "purine/train/job_keys.h"
 
@@ -62,6 +63,22 @@ std::string JobRange::text() const {
   return text;
 }
 
+std::string JobCondition::text() const {
+  std::vector<std::string> texts;
+  for (const std::string& value : values) texts.push_back(quoted(value));
+  const std::string last = texts.back();
+  texts.pop_back();
+  const std::string_view name = std::string_view(key).substr(key.find('.') + 1);
+  return fmt::format("{} = {}{}{}", name, fmt::join(texts, ", "), texts.empty() ? "" : " or ", last);
+}
+
+bool JobCondition::holds(const Job& job) const {
+  const JobKey* other = find_job_key(key);
+  PURINE_CHECK(other != nullptr);
+  const auto value = std::get<std::string>(other->member.get(job));
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
 std::string_view JobKey::type() const {
   return job_type_name(default_value());
 }
@@ -85,8 +102,9 @@ std::optional<JobKey::Complaint> JobKey::check(const JobValue& value) const {
   const auto outside = [&](double number, const std::string& text) -> std::optional<Complaint> {
     if (range.contains(number)) return std::nullopt;
     const std::string bounds = range.text();
-    return Complaint{fmt::format("must be {}, got {}", bounds.empty() ? "a finite number" : bounds, text),
-                     {}};
+    // The range has what is not finite out of it, which it doesn't say.
+    const bool is_finite = std::isfinite(number);
+    return Complaint{fmt::format("must be {}, got {}", is_finite ? bounds : "a finite number", text), {}};
   };
   if (const auto* integer = std::get_if<std::int64_t>(&value)) {
     return outside(static_cast<double>(*integer), std::to_string(*integer));
@@ -107,9 +125,9 @@ std::optional<JobKey::Complaint> JobKey::check(const JobValue& value) const {
     }
     for (const double number : *numbers) {
       if (!range.contains(number)) {
-        const std::string bounds = range.text();
         return Complaint{
-            fmt::format("must be {}, got {}", bounds.empty() ? "finite numbers" : "numbers each " + bounds,
+            fmt::format("must be {}, got {}",
+                        std::isfinite(number) ? "numbers each " + range.text() : "finite numbers",
                         job_value_text(value)),
             {}};
       }

@@ -10,7 +10,7 @@ namespace purine::train {
 
 /// Where the files of a run lie:
 ///
-///     job.toml                 the whole job, every key with its value
+///     job.toml                 the whole job, every key that counts
 ///     checkpoints/step-….safetensors
 ///     metrics.jsonl            see MetricsLog
 ///     events/events.out.…      the same for TensorBoard

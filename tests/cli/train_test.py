@@ -180,7 +180,7 @@ class TrainTest(CommandTest):
                                      ("adamw", 0.002, "cosine")):
             events = self.purine("train", "job.toml", "--json", "--run-folder", name, "--set", f"optimizer.name={name}",
                                  "--set", f"optimizer.learning_rate={rate}", "--set", f"optimizer.schedule={schedule}",
-                                 "--set", "optimizer.step_epochs=1", "--set", "optimizer.clip_norm=5",
+                                 "--set", "optimizer.clip_norm=5",
                                  "--set", "optimizer.weight_decay=1e-4").json_lines()
             self.assertGreaterEqual(events[-1]["test_accuracy"], 0.75, name)
 

@@ -264,6 +264,8 @@ TEST(AugmentTest, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(text({.flip = 1.5}), "[augmentation] flip is 1.5, expected a probability from 0 to 1");
   EXPECT_EQ(text({.mean = {1, 2}}),
             "[augmentation] mean has 2 values, expected 1 or 3: one for each channel");
+  EXPECT_EQ(text({.channels = 1, .deviation = {1, 2, 3}}),
+            "[augmentation] deviation has 3 values, expected 1: there is one channel");
   EXPECT_EQ(text({.deviation = {0}}),
             "[augmentation] deviation is 0 and mean 0, expected a positive and a finite number");
 }

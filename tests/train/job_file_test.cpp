@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -123,7 +124,7 @@ TEST(JobFileTest, OutOfRange) {
   EXPECT_EQ(mistake(with("[optimizer]\nmomentum = 1\n")),
             "[job] job.toml:7: optimizer.momentum must be at least 0 and below 1, got 1.0");
   EXPECT_EQ(mistake(with("[optimizer]\nclip_norm = nan\n")),
-            "[job] job.toml:7: optimizer.clip_norm must be at least 0, got nan");
+            "[job] job.toml:7: optimizer.clip_norm must be a finite number, got nan");
   EXPECT_EQ(mistake(with("mean = [inf]\n")), "[job] job.toml:6: data.mean must be finite numbers, got [inf]");
   EXPECT_EQ(mistake(with("mean = [1, 2]\n")),
             "[job] job.toml:6: data.mean must be none, 1 or 3 of them, got [1.0, 2.0]");
@@ -173,9 +174,57 @@ TEST(JobFileTest, KeysThatDoNotGoTogether) {
             "evaluation_resize sets the size for evaluation");
   EXPECT_EQ(mistake(with("crop = \"random_resized\"\n")),
             "[job] job.toml: data.crop_size is needed with crop = \"random_resized\"");
-  EXPECT_EQ(mistake(with("area = [0.5, 0.1]\n")),
-            "[job] job.toml:6: data.area must be the least, then the greatest");
+  EXPECT_EQ(mistake(with("crop = \"random_resized\"\ncrop_size = 8\narea = [0.5, 0.1]\n")),
+            "[job] job.toml:8: data.area must be the least, then the greatest");
   EXPECT_EQ(mistake(with("channels = 2\n")), "[job] job.toml:6: data.channels must be 0, 1 or 3, got 2");
+}
+
+TEST(JobFileTest, KeysThatMeanNothing) {
+  EXPECT_EQ(
+      mistake(with("labels = \"coarse\"\n")),
+      "[job] job.toml:6: data.labels does not go with format = \"idx\"; hint: set format = \"cifar100\"");
+  EXPECT_EQ(
+      mistake(with("on_bad_image = \"skip\"\n")),
+      "[job] job.toml:6: data.on_bad_image does not go with format = \"idx\"; hint: set format = \"folder\"");
+  EXPECT_EQ(mistake(with("[optimizer]\nname = \"sgd\"\nmomentum = 0.9\n")),
+            "[job] job.toml:8: optimizer.momentum does not go with name = \"sgd\"; hint: it goes with name = "
+            "\"momentum\" or \"nesterov\"")
+      << "though it is the default";
+  EXPECT_NO_THROW(parse_job(with("[optimizer]\nname = \"sgd\"\nmomentum = 0\n"), "job.toml"))
+      << "none of it goes with all";
+  EXPECT_EQ(
+      mistake(with("[optimizer]\nbeta2 = 0.9\n")),
+      "[job] job.toml:7: optimizer.beta2 does not go with name = \"momentum\"; hint: it goes with name = "
+      "\"adam\" or \"adamw\"");
+  EXPECT_EQ(mistake(with("[optimizer]\nschedule = \"cosine\"\npower = 2\n")),
+            "[job] job.toml:8: optimizer.power does not go with schedule = \"cosine\"; hint: set schedule = "
+            "\"polynomial\"");
+  EXPECT_EQ(setting_mistake("optimizer.step_factor=0.5"),
+            "[job] --set optimizer.step_factor=0.5: optimizer.step_factor does not go with schedule = "
+            "\"constant\"; hint: set schedule = \"step\"");
+}
+
+TEST(JobFileTest, ASettingLeavesOutWhatMeansNothingWithIt) {
+  const std::string text =
+      with("crop = \"random\"\npadding = 4\n[optimizer]\nname = \"nesterov\"\nmomentum = 0.8\n");
+  const std::vector<JobSetting> settings = {{"optimizer.name=sgd", "--set"}, {"data.crop=center", "--set"}};
+  const LoadedJob loaded = parse_job(text, "job.toml", settings);
+  EXPECT_EQ(loaded.job.data.padding, 0);
+  EXPECT_EQ(loaded.job.optimizer.momentum, Job().optimizer.momentum);
+  EXPECT_FALSE(loaded.origins.contains("optimizer.momentum"));
+  const std::vector<JobSetting> both = {{"optimizer.name=sgd", "--set"}, {"optimizer.momentum=0.7", "--set"}};
+  EXPECT_TRUE(error_text([&] {
+                parse_job(text, "job.toml", both);
+              }).starts_with("[job] --set: optimizer.momentum does not go"));
+}
+
+TEST(JobFileTest, NumbersThatAreNotFinite) {
+  EXPECT_EQ(mistake(with("[optimizer]\nlearning_rate = inf\n")),
+            "[job] job.toml:7: optimizer.learning_rate must be a finite number, got inf");
+  EXPECT_EQ(mistake(with("flip = nan\n")), "[job] job.toml:6: data.flip must be a finite number, got nan");
+  EXPECT_EQ(mistake(with("deviation = [inf]\n")),
+            "[job] job.toml:6: data.deviation must be finite numbers, got [inf]");
+  EXPECT_EQ(mistake(with("mean = [nan]\n")), "[job] job.toml:6: data.mean must be finite numbers, got [nan]");
 }
 
 TEST(JobFileTest, SettingsCountAfterTheFile) {
@@ -238,9 +287,23 @@ TEST(JobFileTest, EveryKeySurvivesBeingWrittenAndRead) {
   job.data.mean = {0.1, 1.0 / 3, 1};
   job.data.deviation = {};
   job.data.channels = 3;
-  job.data.resize = 0;
-  job.data.padding = 0;
-  EXPECT_EQ(parse_job(job_text(job), "job.toml").job, job) << job_text(job);
+  std::set<std::string> written;
+  const auto check = [&](Job changed) {
+    if (changed.data.crop == "none") changed.data.format = "idx";  // a folder's images need a crop
+    for (const JobKey& key : job_keys()) {
+      if (!key.counts(changed)) key.member.set(changed, key.default_value());
+    }
+    EXPECT_EQ(parse_job(job_text(changed), "job.toml").job, changed) << job_text(changed);
+    for (const auto& [path, origin] : parse_job(job_text(changed), "job.toml").origins) written.insert(path);
+  };
+  check(job);
+  for (const JobKey& key : job_keys()) {
+    if (!key.only_with) continue;
+    Job changed = job;
+    find_job_key(key.only_with->key)->member.set(changed, JobValue(key.only_with->values.front()));
+    check(changed);
+  }
+  EXPECT_EQ(written.size(), job_keys().size()) << "each key in one of them";
   const Job defaults{.model = {.name = "lenet"}, .data = {.folder = "d"}};
   EXPECT_EQ(parse_job(job_text(defaults), "job.toml").job, defaults) << job_text(defaults);
 }
