@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "purine/cli/commands.h"
+#include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
 #include "purine/core/error.h"
 #include "purine/models/models.h"
 #include "purine/session/session.h"
 #include "purine/train/network.h"
+#include "purine/train/placed_graph.h"
 #include "purine/train/progress.h"
 #include "purine/train/step_trace.h"
 
@@ -59,21 +61,22 @@ int bench(const BenchRequest& request) {
                                     : data::ImageSize{request.image[0], request.image[1], request.image[2]};
   const std::int64_t classes = request.classes > 0 ? request.classes : model.classes;
 
-  const Location device = find_device(request.run);
-  const std::unique_ptr<Runtime> runtime = make_runtime(request.run);
-  Graph graph;
-  const data::Batch batch = data::synthetic(graph, {.batch = request.batch,
-                                                    .image = image,
-                                                    .classes = classes,
-                                                    .seed = static_cast<std::uint64_t>(request.seed)});
-  train::Job job;
-  job.model.name = request.model;
-  job.optimizer.learning_rate = 0.001;
-  if (request.inference) {
-    train::build_prediction(batch.image, job, classes, device);
-  } else {
-    train::build_training(batch, job, classes, 1, device);
-  }
+  train::LoadedJob loaded = model_job(request.model, with_parallel_options({}, request.run));
+  loaded.job.optimizer.learning_rate = 0.001;
+  const train::ParallelSetup setup = train::parallel_setup(loaded);
+  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
+  train::PlacedGraph placed(setup, [&](Graph& graph, Location device) {
+    const data::Batch batch = data::synthetic(graph, {.batch = request.batch,
+                                                      .image = image,
+                                                      .classes = classes,
+                                                      .seed = static_cast<std::uint64_t>(request.seed)});
+    if (request.inference) {
+      train::build_prediction(batch.image, loaded.job, classes, device);
+    } else {
+      train::build_training(batch, loaded.job, classes, 1, device);
+    }
+  });
+  Graph& graph = placed.written();
   std::optional<train::StepTrace> trace;
   SessionOptions options;
   options.seed = static_cast<std::uint64_t>(request.seed);
@@ -81,7 +84,7 @@ int bench(const BenchRequest& request) {
     trace.emplace(request.warm_up, request.warm_up + request.steps, 1000, *runtime);
     options.trace = trace->hook();
   }
-  Session session(*runtime, graph, options);
+  Session session(*runtime, placed.running(), options);
   const std::vector<double> seconds = run(session, request);
   if (trace) trace->write(*request.trace);
 
@@ -90,7 +93,8 @@ int bench(const BenchRequest& request) {
   const double best_rate = images / *std::min_element(seconds.begin(), seconds.end());
   if (request.json) {
     const std::int64_t extents[] = {image.channels, image.height, image.width};
-    const std::string devices[] = {device.text()};
+    std::vector<std::string> devices;
+    for (const Location& device : setup.devices()) devices.push_back(device.text());
     print_line(JsonObject()
                    .add("model", request.model)
                    .add("batch", request.batch)
@@ -100,6 +104,8 @@ int bench(const BenchRequest& request) {
                    .add("parameters", train::parameter_count(graph))
                    .add("inference", request.inference)
                    .add("devices", std::span<const std::string>(devices))
+                   .add("scheme", setup.scheme->name)
+                   .add("mesh", setup.mesh.text())
                    .add("workers", runtime->workers())
                    .add("images_per_s_median", median_rate)
                    .add("images_per_s_best", best_rate)
@@ -110,6 +116,7 @@ int bench(const BenchRequest& request) {
              train::count_text(train::parameter_count(graph)), request.batch, image.channels, image.height,
              image.width, runtime->workers(), runtime->workers() == 1 ? "" : "s",
              train::bytes_text(session.peak_bytes()));
+  if (setup.is_divided()) fmt::print("{} devices: {}\n", setup.devices().size(), setup.text());
   fmt::print("{:.2f} images/s median, {:.2f} best, over {} steps\n", median_rate, best_rate, request.steps);
   return success;
 }

@@ -17,6 +17,7 @@ namespace purine::cli {
 namespace {
 
 constexpr std::size_t help_columns = 100;
+constexpr const char* devices_help = "the devices to run on, as parallel.devices: cpu:0, or emu:0-3";
 
 Error command_error(std::string_view command, std::string_view message, std::string_view hint) {
   return Error("command", message, hint).at(command);
@@ -73,9 +74,11 @@ class CommandLine {
   void add_graph();
   void add_devices();
   void add_bench();
+  void add_check();
   void add_data();
   void add_settings(CLI::App* command, std::vector<train::JobSetting>& settings);
   void add_run_options(CLI::App* command, RunRequest& run);
+  void add_scheme_options(CLI::App* command, RunRequest& run);
   [[noreturn]] void explain(const CLI::ParseError& error);
 
   CLI::App app_;
@@ -86,6 +89,7 @@ class CommandLine {
   GraphRequest graph_;
   DevicesRequest devices_;
   BenchRequest bench_;
+  CheckRequest check_;
   DataCheckRequest data_check_;
 };
 
@@ -110,6 +114,7 @@ CommandLine::CommandLine() : app_("Trains neural networks on this machine's devi
   add_graph();
   add_devices();
   add_bench();
+  add_check();
   add_data();
 }
 
@@ -135,13 +140,17 @@ void CommandLine::add_settings(CLI::App* command, std::vector<train::JobSetting>
 }
 
 void CommandLine::add_run_options(CLI::App* command, RunRequest& run) {
-  command
-      ->add_option("--devices", run.devices,
-                   "the device to run on: cpu:0, or one that `purine devices` tells of")
-      ->type_name("DEVICE");
+  command->add_option("--devices", run.devices, devices_help)->type_name("DEVICES");
   command->add_option("--workers", run.workers, "threads that run operators; default: one for each core")
       ->type_name("N")
       ->check(whole(1, 1024));
+}
+
+void CommandLine::add_scheme_options(CLI::App* command, RunRequest& run) {
+  command->add_option("--scheme", run.scheme, "how several devices share the work, as parallel.scheme")
+      ->type_name("SCHEME");
+  command->add_option("--mesh", run.mesh, "how they lie in a grid, as parallel.mesh: data=2,model=2")
+      ->type_name("AXES");
 }
 
 void CommandLine::add_train() {
@@ -152,6 +161,7 @@ void CommandLine::add_train() {
           "  purine train job.toml\n"
           "  purine train job.toml --set optimizer.learning_rate=0.1 --set data.batch=128 --new-run\n"
           "  purine train job.toml --resume\n"
+          "  purine train job.toml --devices emu:0-3 --set parallel.scheme=sharded\n"
           "  purine train --resume --run-folder runs/job-2\n\n"
           "A run writes into its run folder, runs/NAME for NAME.toml: the whole job (job.toml),\n"
           "checkpoints, metrics (metrics.jsonl, and events for TensorBoard) and the trace. A folder that\n"
@@ -243,6 +253,7 @@ void CommandLine::add_graph() {
           "Examples:\n"
           "  purine graph lenet\n"
           "  purine graph lenet --inference --format svg --output lenet.svg\n"
+          "  purine graph lenet --batch 8 --devices emu:0-1 --scheme tensor\n"
           "  purine graph job.toml --format json\n\n"
           "Formats: text (a line for each vertex), dot (graphviz's language), json, and svg (drawn by\n"
           "graphviz, whose command `dot` must be there). A model comes with loss, gradients and updates,\n"
@@ -267,6 +278,8 @@ void CommandLine::add_graph() {
       ->check(whole(1, most_images));
   command->add_flag("--inference", graph_.inference, "the network alone, as it predicts");
   command->add_option("--output", graph_.output, "write to this file")->type_name("FILE");
+  command->add_option("--devices", graph_.run.devices, devices_help)->type_name("DEVICES");
+  add_scheme_options(command, graph_.run);
   add_settings(command, graph_.settings);
 }
 
@@ -284,15 +297,17 @@ void CommandLine::add_devices() {
 }
 
 void CommandLine::add_bench() {
-  CLI::App* command =
-      add(&app_, "bench", "measure how fast a model trains on synthetic images",
-          "Examples:\n"
-          "  purine bench googlenet --batch 32 --steps 10 --json\n"
-          "  purine bench lenet --batch 64 --workers 1 --inference\n\n"
-          "A step is forward, loss, backward and an update with momentum, on the same random batch. The\n"
-          "JSON object has model, batch, steps, image, classes, parameters, inference, devices, workers,\n"
-          "images_per_s_median, images_per_s_best and peak_bytes, which was planned before the first step.",
-          [this] { return bench_; });
+  CLI::App* command = add(
+      &app_, "bench", "measure how fast a model trains on synthetic images",
+      "Examples:\n"
+      "  purine bench googlenet --batch 32 --steps 10 --json\n"
+      "  purine bench lenet --batch 64 --workers 1 --inference\n"
+      "  purine bench alexnet --devices emu:0-3 --scheme hybrid\n\n"
+      "A step is forward, loss, backward and an update with momentum, on the same random batch. The\n"
+      "JSON object has model, batch, steps, image, classes, parameters, inference, devices, scheme, mesh,\n"
+      "workers, images_per_s_median, images_per_s_best and peak_bytes, which was planned before the first "
+      "step.",
+      [this] { return bench_; });
   command->add_option("MODEL", bench_.model, "the model's name")->required();
   command->add_option("--batch", bench_.batch, "images of a step; default: 32")
       ->type_name("N")
@@ -317,7 +332,31 @@ void CommandLine::add_bench() {
       ->check(whole(0));
   command->add_option("--trace", bench_.trace, "write a trace of the timed steps")->type_name("FILE");
   add_run_options(command, bench_.run);
+  add_scheme_options(command, bench_.run);
   command->add_flag("--json", bench_.json, "print one JSON object");
+}
+
+void CommandLine::add_check() {
+  CLI::App* command = add(
+      &app_, "check", "try a job out, on one device or in every scheme for several",
+      "Examples:\n"
+      "  purine check job.toml\n"
+      "  purine check job.toml --schemes --devices emu:0-3\n"
+      "  purine check job.toml --schemes --steps 5 --json\n\n"
+      "Without --schemes it opens the data, builds the graphs of training and evaluation for the job's\n"
+      "devices, plans their memory and runs a step. With it, it runs a few steps in every scheme that\n"
+      "the devices allow, from the same weights and with the same images, and prints how far the weights\n"
+      "are from those of one device. No run folder is made. The exit status is 1 if a difference is past\n"
+      "its tolerance.",
+      [this] { return check_; });
+  command->add_option("JOB", check_.job, "the job file, or a run folder")->required();
+  command->add_flag("--schemes", check_.schemes, "compare all schemes with one device");
+  command->add_option("--steps", check_.steps, "steps to run; default: 1, with --schemes 3 in each")
+      ->type_name("N")
+      ->check(whole(0, most_steps));
+  add_settings(command, check_.settings);
+  add_run_options(command, check_.run);
+  command->add_flag("--json", check_.json, "print one JSON object");
 }
 
 void CommandLine::add_data() {

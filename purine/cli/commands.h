@@ -1,12 +1,9 @@
 // The commands. Each returns the exit status and throws Error where it fails.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string_view>
 
 #include "purine/cli/requests.h"
-#include "purine/session/runtime.h"
 
 namespace purine::cli {
 
@@ -22,6 +19,7 @@ int predict(const PredictRequest& request);
 int graph(const GraphRequest& request);
 int devices(const DevicesRequest& request);
 int bench(const BenchRequest& request);
+int check(const CheckRequest& request);
 int data_check(const DataCheckRequest& request);
 int text(const TextRequest& request);
 
@@ -30,11 +28,5 @@ void print_error(std::string_view text);
 
 /// Runs a command line: the whole of `purine`. Errors become one line on standard error; nothing is thrown.
 int run_command(int argc, const char* const* argv);
-
-/// The device that was asked for, `cpu:0` if none was. More than a command can use is an Error.
-Location find_device(const RunRequest& request);
-/// The runtime with that device; one that is not here is an Error. `workers` counts where the request has
-/// none.
-std::unique_ptr<Runtime> make_runtime(const RunRequest& request, std::int64_t workers = 0);
 
 }  // namespace purine::cli

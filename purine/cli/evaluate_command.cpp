@@ -18,18 +18,23 @@
 namespace purine::cli {
 
 int evaluate(const EvaluateRequest& request) {
-  const train::LoadedJob loaded = load_job(request.target, request.settings, request.run_folder);
+  train::LoadedJob loaded = load_job(request.target, request.settings, request.run_folder);
+  if (!request.run.devices.empty()) {
+    loaded = train::with_devices(std::move(loaded), request.run.devices, "--devices " + request.run.devices);
+  }
   const train::Job& job = loaded.job;
   const std::filesystem::path path = train::find_checkpoint(job.train.run_folder, request.checkpoint);
   const io::Checkpoint checkpoint = io::load_checkpoint(path);
   const train::Task task = train::task_of(checkpoint.manifest, path);
 
-  const std::unique_ptr<Runtime> runtime = make_runtime(request.run, job.train.workers);
+  const train::ParallelSetup setup = train::parallel_setup(loaded);
+  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
   const auto skipped = std::make_shared<data::SkippedImages>();
-  train::Evaluator evaluator(*runtime, job, task, train::open_dataset(job, data::Subset::test),
-                             find_device(request.run), {}, skipped);
+  train::Evaluator evaluator(*runtime, setup, task, train::open_dataset(job, data::Subset::test),
+                             {.skipped = skipped});
   try {
-    train::set_values(evaluator.graph(), evaluator.session().variables(), checkpoint.tensors, true);
+    train::set_values(evaluator.graph().variables(), evaluator.session().variables(), checkpoint.tensors,
+                      true);
   } catch (const Error& error) {
     throw error.at(path.string());
   }
@@ -39,6 +44,7 @@ int evaluate(const EvaluateRequest& request) {
   if (request.json) {
     JsonObject object;
     object.add("checkpoint", path.string())
+        .add("scheme", setup.scheme->name)
         .add("step", report.step)
         .add("images", report.images)
         .add("loss", report.loss)
@@ -48,6 +54,7 @@ int evaluate(const EvaluateRequest& request) {
     return success;
   }
   fmt::print("checkpoint     {}\n", one_line(path.string()));
+  if (setup.is_divided()) fmt::print("devices        {}\n", setup.text());
   fmt::print("test accuracy  {} of {} images (loss {:.4f})\n", train::percent_text(report.accuracy),
              train::count_text(report.images), report.loss);
   if (report.top5) fmt::print("within first 5 {}\n", train::percent_text(*report.top5));

@@ -13,6 +13,7 @@
 #include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
 #include "purine/train/network.h"
+#include "purine/train/placed_graph.h"
 
 namespace purine::cli {
 namespace {
@@ -22,22 +23,35 @@ bool is_file_or_folder(const std::string& target) {
   return target.ends_with(".toml") || std::filesystem::exists(target, error);
 }
 
-void build_job(Graph& graph, const GraphRequest& request) {
-  train::Job job = load_job(request.target, request.settings, {}).job;
-  if (request.batch > 0) job.data.batch = job.data.evaluation_batch = request.batch;
-  const data::DatasetPtr training_set = train::open_dataset(job, data::Subset::train);
-  const train::Task task = train::find_task(job, *training_set);
-  if (request.inference) {
-    const Tensor image = graph.input(
-        "image", {{job.data.batch, task.image.channels, task.image.height, task.image.width}, DType::f32});
-    train::build_prediction(image, job, task.classes);
-    return;
-  }
-  train::build_training(train::training_source(graph, job, training_set), job, task.classes,
-                        train::steps_per_epoch(job, training_set->size()));
+using Build = train::PlacedGraph::Build;
+
+train::LoadedJob with_batch(train::LoadedJob loaded, std::int64_t batch) {
+  if (batch > 0) loaded.job.data.batch = loaded.job.data.evaluation_batch = batch;
+  return loaded;
 }
 
-void build_model(Graph& graph, const GraphRequest& request) {
+Build prediction(const train::Job& job, const data::ImageSize& image, std::int64_t classes) {
+  return [=](Graph& graph, Location device) {
+    const Shape shape = {job.data.batch, image.channels, image.height, image.width};
+    train::build_prediction(graph.input("image", {shape, DType::f32}), job, classes, device);
+  };
+}
+
+train::PlacedGraph build_job(const GraphRequest& request) {
+  const train::LoadedJob loaded = with_batch(
+      load_job(request.target, with_parallel_options(request.settings, request.run), {}), request.batch);
+  const train::Job& job = loaded.job;
+  const data::DatasetPtr training_set = train::open_dataset(job, data::Subset::train);
+  const train::Task task = train::find_task(job, *training_set);
+  const auto training = [&](Graph& graph, Location device) {
+    train::build_training(train::training_source(graph, job, training_set), job, task.classes,
+                          train::steps_per_epoch(job, training_set->size()), device);
+  };
+  return {train::parallel_setup(loaded),
+          request.inference ? prediction(job, task.image, task.classes) : Build(training)};
+}
+
+train::PlacedGraph build_model(const GraphRequest& request) {
   std::vector<std::string> names;
   for (const models::Model& model : models::all_models()) names.emplace_back(model.name);
   if (std::find(names.begin(), names.end(), request.target) == names.end()) {
@@ -52,17 +66,19 @@ void build_model(Graph& graph, const GraphRequest& request) {
         .at(request.settings.front().origin);
   }
   const models::Model& model = models::find_model(request.target);
-  const std::int64_t batch = request.batch > 0 ? request.batch : 1;
-  const auto [channels, height, width] = model.image;
-  const Tensor image = graph.input("image", {{batch, channels, height, width}, DType::f32});
-  train::Job job;
-  job.model.name = request.target;
-  if (request.inference) {
-    train::build_prediction(image, job, model.classes);
-    return;
-  }
-  const Tensor label = graph.input("label", {{batch}, DType::i64});
-  train::build_training({image, label}, job, model.classes, 1);
+  const train::LoadedJob loaded =
+      with_batch(model_job(request.target, with_parallel_options({}, request.run)),
+                 std::max<std::int64_t>(request.batch, 1));
+  const train::Job& job = loaded.job;
+  const data::ImageSize image{model.image[0], model.image[1], model.image[2]};
+  const auto training = [&](Graph& graph, Location device) {
+    const Shape shape = {job.data.batch, image.channels, image.height, image.width};
+    const Tensor images = graph.input("image", {shape, DType::f32});
+    const Tensor labels = graph.input("label", {{job.data.batch}, DType::i64});
+    train::build_training({images, labels}, job, model.classes, 1, device);
+  };
+  return {train::parallel_setup(loaded),
+          request.inference ? prediction(job, image, model.classes) : Build(training)};
 }
 
 std::string text_of(Graph& graph, GraphFormat format) {
@@ -82,12 +98,8 @@ std::string text_of(Graph& graph, GraphFormat format) {
 }  // namespace
 
 int graph(const GraphRequest& request) {
-  Graph graph;
-  if (is_file_or_folder(request.target)) {
-    build_job(graph, request);
-  } else {
-    build_model(graph, request);
-  }
+  train::PlacedGraph placed = is_file_or_folder(request.target) ? build_job(request) : build_model(request);
+  Graph& graph = placed.running();
   verify(graph);
   std::string text = text_of(graph, request.format);
   if (!text.ends_with('\n')) text += '\n';

@@ -1,7 +1,12 @@
 #include "purine/cli/job_target.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
+#include "purine/core/error.h"
+#include "purine/models/models.h"
+#include "purine/train/parallel_section.h"
 #include "purine/train/run_folder.h"
 
 namespace purine::cli {
@@ -25,6 +30,37 @@ train::LoadedJob load_job(const std::string& target, std::span<const train::JobS
     folder = (fs::path("runs") / file.stem()).string();
   }
   return loaded;
+}
+
+train::LoadedJob model_job(std::string_view model, std::span<const train::JobSetting> settings) {
+  const std::string text =
+      fmt::format("[model]\nname = \"{}\"\n[data]\nfolder = \"none\"\n", models::find_model(model).name);
+  return train::parse_job(text, model, settings);
+}
+
+std::vector<train::JobSetting> with_parallel_options(std::vector<train::JobSetting> settings,
+                                                     const RunRequest& run) {
+  const auto add = [&](std::string_view key, std::string_view option, const std::string& value) {
+    if (value.empty()) return;
+    settings.push_back({fmt::format("parallel.{}={}", key, value), fmt::format("--{} {}", option, value)});
+  };
+  add("devices", "devices", run.devices);
+  add("scheme", "scheme", run.scheme);
+  add("mesh", "mesh", run.mesh);
+  return settings;
+}
+
+std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run) {
+  RuntimeOptions options;
+  options.workers = run.workers > 0 ? run.workers : static_cast<int>(loaded.job.train.workers);
+  options.devices = train::parallel_setup(loaded).devices();
+  try {
+    return std::make_unique<Runtime>(options);
+  } catch (const Error& error) {
+    const auto origin = loaded.origins.find("parallel.devices");
+    if (origin == loaded.origins.end()) throw;
+    throw Error("job", error.message(), error.hint()).at(origin->second);
+  }
 }
 
 }  // namespace purine::cli

@@ -1,11 +1,15 @@
 // The job that a command line means.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "purine/cli/requests.h"
+#include "purine/session/runtime.h"
 #include "purine/train/job_file.h"
 
 namespace purine::cli {
@@ -14,5 +18,13 @@ namespace purine::cli {
 /// the job says, else `runs/NAME` for the file `NAME.toml`.
 train::LoadedJob load_job(const std::string& target, std::span<const train::JobSetting> settings,
                           const std::optional<std::string>& run_folder);
+/// A job of nothing but a model, for commands that take a model's name; an unknown name is an Error.
+train::LoadedJob model_job(std::string_view model, std::span<const train::JobSetting> settings);
+/// The settings, and the options for devices as settings of [parallel].
+std::vector<train::JobSetting> with_parallel_options(std::vector<train::JobSetting> settings,
+                                                     const RunRequest& run);
+/// The runtime with a job's devices; one that is not here is an Error at the place that names it. Workers are
+/// as the request says, or else the job.
+std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run);
 
 }  // namespace purine::cli

@@ -1,8 +1,13 @@
 #include "purine/cli/json_progress.h"
 
+#include <string>
+#include <vector>
+
 namespace purine::cli {
 
 void JsonProgress::started(const train::RunReport& report) {
+  std::vector<std::string> devices;
+  for (const Location& device : report.devices) devices.push_back(device.text());
   print_line(JsonObject()
                  .add("event", "start")
                  .add("run_folder", report.paths.folder.string())
@@ -14,6 +19,8 @@ void JsonProgress::started(const train::RunReport& report) {
                  .add("first_step", report.first_step)
                  .add("steps", report.steps)
                  .add("steps_per_epoch", report.steps_per_epoch)
+                 .add("devices", std::span<const std::string>(devices))
+                 .add("scheme", report.scheme)
                  .add("workers", report.workers)
                  .add("peak_bytes", report.peak_bytes));
 }
@@ -76,8 +83,9 @@ void JsonProgress::ended(const train::EndReport& report) {
   if (!report.checkpoint.empty()) object.add("checkpoint", report.checkpoint.string());
   object.add("metrics", report.paths.metrics().string()).add("events", report.paths.events().string());
   if (report.trace) object.add("trace", report.trace->string());
-  print_line(
-      object.add("skipped_images", report.skipped_images).add("training_seconds", report.training_seconds));
+  print_line(object.add("skipped_images", report.skipped_images)
+                 .add("training_seconds", report.training_seconds)
+                 .add("trained_images", report.trained_images));
 }
 
 void JsonProgress::print_line(const JsonObject& object) {

@@ -11,6 +11,7 @@
 #include "purine/core/one_line.h"
 #include "purine/io/checkpoint.h"
 #include "purine/train/checkpoints.h"
+#include "purine/train/parallel_section.h"
 #include "purine/train/predictor.h"
 
 namespace purine::cli {
@@ -41,11 +42,20 @@ int predict(const PredictRequest& request) {
   if (!std::filesystem::is_directory(request.run_folder, error)) {
     throw Error("run folder", "does not exist", "train a network first").at(request.run_folder);
   }
-  const train::LoadedJob loaded = load_job(request.run_folder, {}, {});
+  train::LoadedJob loaded = load_job(request.run_folder, {}, {});
+  const std::string& wanted = request.run.devices;
+  const std::string first = train::parallel_setup(loaded).devices().front().text();
+  loaded = train::with_devices(std::move(loaded), wanted.empty() ? first : wanted,
+                               wanted.empty() ? "parallel.devices" : "--devices " + wanted);
+  const std::vector<Location> devices = train::parallel_setup(loaded).devices();
+  if (devices.size() > 1) {
+    throw Error("command", fmt::format("prediction runs on one device, got {}", devices.size()), "name one")
+        .at("--devices " + wanted);
+  }
   const std::filesystem::path path = train::find_checkpoint(request.run_folder, request.checkpoint);
   const io::Checkpoint checkpoint = io::load_checkpoint(path);
-  const std::unique_ptr<Runtime> runtime = make_runtime(request.run, loaded.job.train.workers);
-  train::Predictor predictor(*runtime, loaded.job, checkpoint, path, find_device(request.run));
+  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
+  train::Predictor predictor(*runtime, loaded.job, checkpoint, path, devices.front());
   const std::int64_t complaints =
       predictor.predict(request.images, request.top, request.json ? print_json : print_text,
                         [](const Error& complaint) { print_error(complaint.what()); });

@@ -14,7 +14,9 @@ namespace purine::cli {
 
 /// What the commands that run operators have in common.
 struct RunRequest {
-  std::string devices;  ///< a list as parse_devices reads it; empty: cpu:0
+  std::string devices;  ///< a list as parse_devices reads it; empty: as the job says, or cpu:0
+  std::string scheme;   ///< how several share the work, as parallel.scheme; not all commands take it
+  std::string mesh;     ///< as parallel.mesh
   int workers = 0;      ///< 0: as the job says, or one for each core
 };
 
@@ -55,6 +57,7 @@ struct GraphRequest {
   GraphFormat format = GraphFormat::text;
   std::int64_t batch = 0;  ///< 0: the job's, or 1
   bool inference = false;
+  RunRequest run;
   std::optional<std::string> output;
 };
 
@@ -76,6 +79,15 @@ struct BenchRequest {
   bool json = false;
 };
 
+struct CheckRequest {
+  std::string job;
+  std::vector<train::JobSetting> settings;
+  RunRequest run;
+  bool schemes = false;
+  std::optional<std::int64_t> steps;  ///< default: 3 in each scheme, else 1
+  bool json = false;
+};
+
 struct DataCheckRequest {
   std::string folder;
   bool json = false;
@@ -87,7 +99,7 @@ struct TextRequest {
 };
 
 using Request = std::variant<TrainRequest, EvaluateRequest, PredictRequest, GraphRequest, DevicesRequest,
-                             BenchRequest, DataCheckRequest, TextRequest>;
+                             BenchRequest, CheckRequest, DataCheckRequest, TextRequest>;
 
 /// Reads a command line. Throws Error("command", …) where it makes no sense.
 Request parse_command_line(int argc, const char* const* argv);

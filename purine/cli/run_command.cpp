@@ -34,6 +34,9 @@ int call(const DevicesRequest& request) {
 int call(const BenchRequest& request) {
   return bench(request);
 }
+int call(const CheckRequest& request) {
+  return check(request);
+}
 int call(const DataCheckRequest& request) {
   return data_check(request);
 }
@@ -51,17 +54,6 @@ void occupy_standard_streams() {
 
 bool is_about_usage(const Error& error) {
   return error.component() == "command" || error.component() == "job" || error.component() == "run folder";
-}
-
-// What is wrong with the devices that were asked for is wrong with the command line.
-template <typename Function>
-auto naming_devices(const RunRequest& request, Function&& function) {
-  try {
-    return function();
-  } catch (const Error& error) {
-    if (request.devices.empty()) throw;
-    throw Error("command", error.message(), error.hint()).at("--devices " + request.devices);
-  }
 }
 
 }  // namespace
@@ -97,22 +89,6 @@ int run_command(int argc, const char* const* argv) {
 int text(const TextRequest& request) {
   fmt::print("{}", request.text);
   return success;
-}
-
-Location find_device(const RunRequest& request) {
-  if (request.devices.empty()) return {};
-  return naming_devices(request, [&] {
-    const std::vector<Location> devices = parse_devices(request.devices);
-    if (devices.size() == 1) return devices.front();
-    throw Error("command", fmt::format("runs on one device, got {}", devices.size()), "name one");
-  });
-}
-
-std::unique_ptr<Runtime> make_runtime(const RunRequest& request, std::int64_t workers) {
-  RuntimeOptions options;
-  options.workers = request.workers > 0 ? request.workers : static_cast<int>(workers);
-  options.devices = {find_device(request)};
-  return naming_devices(request, [&] { return std::make_unique<Runtime>(options); });
 }
 
 }  // namespace purine::cli

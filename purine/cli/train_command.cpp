@@ -12,7 +12,6 @@
 #include "purine/cli/json_progress.h"
 #include "purine/cli/stop_on_signal.h"
 #include "purine/core/error.h"
-#include "purine/session/runtime.h"
 #include "purine/train/progress.h"
 #include "purine/train/trainer.h"
 
@@ -31,14 +30,14 @@ int train(const TrainRequest& request) {
   const StopOnSignal stop;     // before the runtime's threads
   ::signal(SIGPIPE, SIG_IGN);  // that nobody reads along any more is no reason to lose a run
   const std::string target = request.job ? *request.job : *request.run_folder;
-  train::LoadedJob loaded = load_job(target, request.settings, request.run_folder);
-  const std::unique_ptr<Runtime> runtime = make_runtime(request.run, loaded.job.train.workers);
+  train::LoadedJob loaded =
+      load_job(target, with_parallel_options(request.settings, request.run), request.run_folder);
+  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
 
   io::TextOutput output(stdout);
   const std::unique_ptr<train::Listener> listener = make_listener(output, request.json);
   train::Trainer trainer(*runtime, std::move(loaded),
-                         {.device = find_device(request.run),
-                          .resume = request.resume,
+                         {.resume = request.resume,
                           .numbered_folder = request.new_run,
                           .stop_after = request.stop_after,
                           .stop = stop.token()});

@@ -11,15 +11,23 @@
 
 namespace purine::train {
 
-Evaluator::Evaluator(Runtime& runtime, const Job& job, const Task& task, const data::DatasetPtr& test_set,
-                     Location device, std::shared_ptr<Variables> variables,
-                     std::shared_ptr<data::SkippedImages> skipped) {
-  const data::Batch batch = evaluation_source(graph_, job, test_set, std::move(skipped));
-  tensors_ = build_evaluation(batch, job, task.classes, device);
-  SessionOptions options;
-  options.seed = static_cast<std::uint64_t>(job.train.seed);
-  options.variables = std::move(variables);
-  session_ = std::make_unique<Session>(runtime, graph_, std::move(options));
+Evaluator::Evaluator(Runtime& runtime, const ParallelSetup& setup, const Task& task,
+                     const data::DatasetPtr& test_set, Options options)
+    : graph_(
+          setup,
+          [&](Graph& graph, Location device) {
+            const Job& job = setup.loaded.job;
+            tensors_ = build_evaluation(evaluation_source(graph, job, test_set, options.skipped), job,
+                                        task.classes, device);
+          },
+          options.training) {
+  for (Tensor* tensor : {&tensors_.loss, &tensors_.accuracy, &tensors_.top5}) {
+    if (tensor->valid()) *tensor = graph_.at(*tensor);
+  }
+  SessionOptions session_options;
+  session_options.seed = static_cast<std::uint64_t>(setup.loaded.job.train.seed);
+  session_options.variables = std::move(options.variables);
+  session_ = std::make_unique<Session>(runtime, graph_.running(), std::move(session_options));
 }
 
 Evaluator::Sums Evaluator::sum_up(std::stop_token stop) {

@@ -9,19 +9,25 @@
 #include "purine/data/dataset.h"
 #include "purine/session/session.h"
 #include "purine/train/network.h"
+#include "purine/train/placed_graph.h"
 #include "purine/train/reports.h"
 
 namespace purine::train {
 
-/// A job's network for inference on its test set, working on the variables that it is given: those of a
-/// training session, or a new set that a checkpoint is then loaded into.
+/// A job's network for inference on its test set, on the job's devices.
 class Evaluator {
  public:
-  Evaluator(Runtime& runtime, const Job& job, const Task& task, const data::DatasetPtr& test_set,
-            Location device = {}, std::shared_ptr<Variables> variables = {},
-            std::shared_ptr<data::SkippedImages> skipped = {});
+  struct Options {
+    /// The training's graph and its session's variables, to work on the same; without them on new ones, that
+    /// a checkpoint is then loaded into.
+    const PlacedGraph* training = nullptr;
+    std::shared_ptr<Variables> variables = {};
+    std::shared_ptr<data::SkippedImages> skipped = {};
+  };
+  Evaluator(Runtime& runtime, const ParallelSetup& setup, const Task& task, const data::DatasetPtr& test_set,
+            Options options);
 
-  Graph& graph() { return graph_; }
+  PlacedGraph& graph() { return graph_; }
   Session& session() { return *session_; }
 
   /// Goes through the test set once, while nothing else runs on the variables. Each batch weighs by its
@@ -38,8 +44,8 @@ class Evaluator {
   };
   Sums sum_up(std::stop_token stop);
 
-  Graph graph_;
-  EvaluationTensors tensors_;
+  EvaluationTensors tensors_;  // of the graph that runs
+  PlacedGraph graph_;
   std::unique_ptr<Session> session_;
 };
 

@@ -64,6 +64,18 @@ struct Job {
     std::int64_t report_every = 50;
     bool operator==(const Train& other) const = default;
   };
+  struct Parallel {
+    std::string scheme = "auto";
+    std::string devices = {};
+    std::string mesh = {};
+    std::vector<double> shares = {};
+    std::string all_reduce = "auto";
+    std::string update = "everywhere";
+    std::vector<std::string> output_layers = {};
+    std::vector<std::string> input_layers = {};
+    bool synchronized_batch_normalization = false;
+    bool operator==(const Parallel& other) const = default;
+  };
   struct Checkpoint {
     std::int64_t every_epochs = 1;
     std::int64_t every_steps = 0;
@@ -82,6 +94,7 @@ struct Job {
   Data data = {};
   Optimizer optimizer = {};
   Train train = {};
+  Parallel parallel = {};
   Checkpoint checkpoint = {};
   Trace trace = {};
 

@@ -12,6 +12,7 @@
 #include "purine/core/nearest.h"
 #include "purine/io/file.h"
 #include "purine/train/job_keys.h"
+#include "purine/train/parallel_section.h"
 
 namespace purine::train {
 namespace {
@@ -300,6 +301,7 @@ void check_together(const LoadedJob& loaded) {
   if (data.ratio.front() > data.ratio.back()) {
     throw loaded.error("data.ratio", "must be the least, then the greatest");
   }
+  parallel_setup(loaded);
 }
 
 bool follows_epochs(const Job& job) {

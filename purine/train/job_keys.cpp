@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "purine/models/models.h"
+#include "purine/train/schemes.h"
 
 namespace purine::train {
 namespace {
@@ -314,6 +315,76 @@ std::vector<JobKey> train_keys() {
   };
 }
 
+std::vector<JobKey> parallel_keys() {
+  using Parallel = Job::Parallel;
+  std::vector<std::string> schemes = {"auto"};
+  for (const Scheme& scheme : all_schemes()) schemes.emplace_back(scheme.name);
+  return {
+      {.section = "parallel",
+       .name = "scheme",
+       .help =
+           "How the devices share the work: see docs/distributed.md. `auto` is `single` on one device and "
+           "`data` on several.",
+       .member = member(&Job::parallel, &Parallel::scheme),
+       .choices = std::move(schemes),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "devices",
+       .help = "The devices, as in `cpu:0-1`, `emu:0-7` or `cpu:0,emu:1`; empty: `cpu:0`. `--devices` counts "
+               "before it.",
+       .member = member(&Job::parallel, &Parallel::devices),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "mesh",
+       .help =
+           "How the devices lie in a grid, as in `data=2,model=4`; the last axis varies fastest. Empty: all "
+           "of them along the scheme's own axis, which is `model` for `tensor` and `data` for the others.",
+       .member = member(&Job::parallel, &Parallel::mesh),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "shares",
+       .help =
+           "How the samples are divided along the axis `data`, in whole numbers: `[3, 1]` gives the first "
+           "device three samples of four. Empty: evenly.",
+       .member = member(&Job::parallel, &Parallel::shares),
+       .range = between(1, 1 << 20),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "all_reduce",
+       .help =
+           "How gradients are summed: all by one device, each by a share of each device (`sharded`), around "
+           "a ring, or along a tree. `auto` takes the cheapest, tensor by tensor.",
+       .member = member(&Job::parallel, &Parallel::all_reduce),
+       .choices = {"auto", "central", "sharded", "ring", "tree"},
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "update",
+       .help = "Scheme `data`: all devices update all variables, or each variable is updated by one device, "
+               "which sends it to the others.",
+       .member = member(&Job::parallel, &Parallel::update),
+       .choices = {"everywhere", "one_each"},
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "output_layers",
+       .help =
+           "Scheme `tensor`: layers of which each device makes some of the output's channels. With neither "
+           "these nor `input_layers`, the fully connected layers are divided in turn.",
+       .member = member(&Job::parallel, &Parallel::output_layers),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "input_layers",
+       .help = "Scheme `tensor`: layers of which each device takes some of the input's channels.",
+       .member = member(&Job::parallel, &Parallel::input_layers),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "synchronized_batch_normalization",
+       .help = "Batch normalisation takes the statistics of all samples, which costs communication in every "
+               "such layer; otherwise each device takes those of its own samples.",
+       .member = member(&Job::parallel, &Parallel::synchronized_batch_normalization),
+       .on_resume = may_change},
+  };
+}
+
 std::vector<JobKey> checkpoint_keys() {
   using Checkpoint = Job::Checkpoint;
   return {
@@ -372,7 +443,8 @@ std::vector<JobKey> trace_keys() {
 const std::vector<JobKey>& job_keys() {
   static const std::vector<JobKey> keys = [] {
     std::vector<JobKey> all;
-    for (auto* section : {model_keys, data_keys, optimizer_keys, train_keys, checkpoint_keys, trace_keys}) {
+    for (auto* section :
+         {model_keys, data_keys, optimizer_keys, train_keys, parallel_keys, checkpoint_keys, trace_keys}) {
       for (JobKey& key : section()) all.push_back(std::move(key));
     }
     return all;

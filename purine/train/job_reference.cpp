@@ -76,7 +76,9 @@ std::string job_help(std::size_t columns) {
                                               : " ",
                         allowed, key.required ? "" : "default ", default_text(key));
     constexpr std::size_t indent = 23;
-    text += fmt::format("  {:<20} {}\n", key.name, wrapped(help, indent, columns));
+    const std::string name = key.name.size() + 3 > indent ? key.name + "\n" + std::string(indent - 1, ' ')
+                                                          : fmt::format("{:<20}", key.name);
+    text += fmt::format("  {} {}\n", name, wrapped(help, indent, columns));
   }
   return text;
 }

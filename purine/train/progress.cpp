@@ -82,6 +82,9 @@ void Progress::started(const RunReport& report) {
                   count_text(steps_), count_text(steps_per_epoch_), job.data.batch, job.optimizer.name,
                   job.optimizer.learning_rate, report.workers, report.workers == 1 ? "" : "s",
                   bytes_text(report.peak_bytes)));
+  if (report.devices.size() > 1) {
+    print_line(fmt::format("{} devices: {}", report.devices.size(), report.placement));
+  }
   if (report.first_step >= report.steps) return;  // a note says so
   const std::string start =
       report.first_step > 0 ? fmt::format("going on after step {} in", report.first_step) : "writing to";
@@ -167,6 +170,13 @@ void Progress::ended(const EndReport& report) {
       print_line(fmt::format("finished {} steps; {} of training", report.step,
                              duration_text(report.training_seconds)));
       break;
+  }
+  if (report.trained_images > 0 && report.training_seconds > 0) {
+    std::string speed =
+        rate_text(static_cast<double>(report.trained_images) / report.training_seconds) + " in training";
+    if (report.devices > 1)
+      speed += fmt::format(" over all {} devices, {}", report.devices, report.placement);
+    print_line(speed);
   }
   if (report.skipped_images > 0) {
     print_line(fmt::format("{} broken image{} left out", report.skipped_images,

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "purine/core/location.h"
 #include "purine/train/job.h"
 #include "purine/train/run_folder.h"
 
@@ -27,6 +29,9 @@ struct RunReport {
   std::int64_t steps_per_epoch = 0;
   std::int64_t first_step = 0;  ///< steps that were done before
   std::int64_t steps = 0;       ///< of the whole run
+  std::vector<Location> devices = {};
+  std::string scheme;     ///< how they share the work: a name, as in the job
+  std::string placement;  ///< the same for people: ParallelSetup::text
   int workers = 0;
   std::size_t peak_bytes = 0;  ///< of training and evaluation, planned before the first step
 };
@@ -90,7 +95,10 @@ struct EndReport {
   std::filesystem::path checkpoint = {};            ///< the newest
   std::optional<std::filesystem::path> trace = {};  ///< this process's, else the run's first
   std::int64_t skipped_images = 0;
-  double training_seconds = 0;  ///< of this process's steps
+  double training_seconds = 0;      ///< of this process's steps
+  std::int64_t trained_images = 0;  ///< in them, over all devices
+  int devices = 1;
+  std::string placement = {};  ///< as in RunReport
 };
 
 /// Is told what happens, by the thread that trains.

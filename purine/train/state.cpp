@@ -1,12 +1,11 @@
 #include "purine/train/state.h"
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/session/whole_values.h"
 
 namespace purine::train {
 namespace {
@@ -17,28 +16,26 @@ Error state_error(std::string_view path, std::string_view message) {
 
 }  // namespace
 
-void set_values(Graph& graph, Variables& variables, std::span<const io::HostTensor> tensors,
-                bool rest_is_ignored) {
+void set_values(std::span<const parallel::WholeVariable> variables, Variables& values,
+                std::span<const io::HostTensor> tensors, bool rest_is_ignored) {
   std::map<std::string_view, const io::HostTensor*> by_name;
   for (const io::HostTensor& tensor : tensors) by_name[tensor.name] = &tensor;
-  std::vector<std::pair<const io::HostTensor*, std::span<std::byte>>> copies;
-  for (const Variable& variable : graph.variables()) {
-    const std::string path = variable.path();
-    const auto found = by_name.find(path);
-    if (found == by_name.end()) throw state_error(path, "is not in the checkpoint");
+  std::vector<std::pair<const parallel::WholeVariable*, const io::HostTensor*>> pairs;
+  for (const parallel::WholeVariable& variable : variables) {
+    const auto found = by_name.find(variable.path);
+    if (found == by_name.end()) throw state_error(variable.path, "is not in the checkpoint");
     const io::HostTensor& tensor = *found->second;
-    if (!(tensor.info == variable.info())) {
-      throw state_error(path, "is " + tensor.info.text() + " in the checkpoint and " +
-                                  variable.info().text() + " in the network");
+    if (!(tensor.info == variable.info)) {
+      throw state_error(variable.path, "is " + tensor.info.text() + " in the checkpoint and " +
+                                           variable.info.text() + " in the network");
     }
-    copies.emplace_back(&tensor, variables.at(path).bytes());
+    pairs.emplace_back(&variable, &tensor);
     by_name.erase(found);
   }
   if (!rest_is_ignored && !by_name.empty()) {
     throw state_error(by_name.begin()->first, "is in the checkpoint, but not in the network");
   }
-  for (const auto& [tensor, bytes] : copies)
-    std::copy(tensor->data.begin(), tensor->data.end(), bytes.begin());
+  for (const auto& [variable, tensor] : pairs) set_whole_value(*variable, tensor->data, values);
 }
 
 }  // namespace purine::train

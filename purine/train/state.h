@@ -5,16 +5,17 @@
 #include <span>
 #include <vector>
 
-#include "purine/graph/graph.h"
 #include "purine/io/checkpoint.h"
+#include "purine/parallel/whole_variable.h"
 #include "purine/session/variables.h"
 
 namespace purine::train {
 
-/// Gives the variables of a graph the values of a checkpoint. All of them must be in it, with the same shapes
-/// and dtypes; else an Error names the first that isn't, and no variable has changed. Tensors that the graph
-/// has no variable for are passed over where `rest_is_ignored`, and an Error otherwise.
-void set_values(Graph& graph, Variables& variables, std::span<const io::HostTensor> tensors,
-                bool rest_is_ignored);
+/// Gives variables, however they are divided, the values of a checkpoint, which holds them whole. All of them
+/// must be in it, with the same shapes and dtypes; else an Error names the first that isn't, and no variable
+/// has changed. Tensors that are none of the variables are passed over where `rest_is_ignored`, and an Error
+/// otherwise.
+void set_values(std::span<const parallel::WholeVariable> variables, Variables& values,
+                std::span<const io::HostTensor> tensors, bool rest_is_ignored);
 
 }  // namespace purine::train

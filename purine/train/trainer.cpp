@@ -12,11 +12,14 @@
 #include "purine/io/checkpoint.h"
 #include "purine/session/iteration_error.h"
 #include "purine/session/session.h"
+#include "purine/session/whole_values.h"
 #include "purine/train/checkpoints.h"
 #include "purine/train/evaluator.h"
 #include "purine/train/graph_identity.h"
 #include "purine/train/metrics_log.h"
 #include "purine/train/network.h"
+#include "purine/train/parallel_section.h"
+#include "purine/train/placed_graph.h"
 #include "purine/train/run_folder.h"
 #include "purine/train/state.h"
 #include "purine/train/step_trace.h"
@@ -98,6 +101,7 @@ class Trainer::Implementation {
   bool is_over() const { return step_ >= total_steps_; }
   bool evaluation_is_due() const { return step_ > 0 && (is_over() || is_due(job().train.evaluate_every)); }
 
+  void build_graph();
   void open_folder();
   void resume_from_checkpoint();
   EndReport train();
@@ -130,8 +134,9 @@ class Trainer::Implementation {
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t total_steps_ = 0;
 
-  Graph graph_;
-  TrainingTensors tensors_;
+  ParallelSetup setup_;
+  std::optional<PlacedGraph> graph_;
+  TrainingTensors tensors_;  // of the graph that runs
   GraphIdentity identity_;
   std::optional<StepTrace> trace_;                   // outlives the session, which calls it
   std::optional<std::filesystem::path> trace_path_;  // once it is written
@@ -146,6 +151,7 @@ class Trainer::Implementation {
   EpochSums epoch_sums_;
   double epoch_seconds_ = 0;
   double training_seconds_ = 0;
+  std::int64_t trained_images_ = 0;
   Interval interval_;
   std::optional<EvaluationReport> evaluation_;  // the last one
   std::filesystem::path checkpoint_;
@@ -154,7 +160,10 @@ class Trainer::Implementation {
 };
 
 Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, TrainerOptions options)
-    : runtime_(runtime), loaded_(std::move(job)), options_(std::move(options)) {
+    : runtime_(runtime),
+      loaded_(std::move(job)),
+      options_(std::move(options)),
+      setup_(parallel_setup(loaded_)) {
   const std::filesystem::path folder = loaded_.job.train.run_folder;
   if (!options_.resume && !options_.numbered_folder) RunFolder::check_absent(folder);
 
@@ -167,18 +176,29 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
   steps_per_epoch_ = steps_per_epoch(this->job(), training_set_->size());
   total_steps_ = total_steps(this->job(), steps_per_epoch_);
 
-  tensors_ = build_training(training_source(graph_, this->job(), training_set_, skipped_), this->job(),
-                            task_.classes, steps_per_epoch_, options_.device);
-  identity_ = identify(graph_);
+  build_graph();
   SessionOptions session_options;
   session_options.seed = static_cast<std::uint64_t>(this->job().train.seed);
   if (const Job::Trace& trace = this->job().trace; trace.steps > 0) {
     trace_.emplace(trace.first_step, trace.first_step + trace.steps, trace.megabytes, runtime);
     session_options.trace = trace_->hook();
   }
-  session_ = std::make_unique<Session>(runtime, graph_, std::move(session_options));
-  evaluator_ = std::make_unique<Evaluator>(runtime, this->job(), task_, test_set_, options_.device,
-                                           session_->shared_variables(), skipped_);
+  session_ = std::make_unique<Session>(runtime, graph_->running(), std::move(session_options));
+  evaluator_ =
+      std::make_unique<Evaluator>(runtime, setup_, task_, test_set_,
+                                  Evaluator::Options{&*graph_, session_->shared_variables(), skipped_});
+}
+
+void Trainer::Implementation::build_graph() {
+  const PlacedGraph::Build build = [this](Graph& graph, Location device) {
+    tensors_ = build_training(training_source(graph, job(), training_set_, skipped_), job(), task_.classes,
+                              steps_per_epoch_, device);
+  };
+  graph_.emplace(setup_, build);
+  identity_ = identify(graph_->written());
+  for (Tensor* tensor : {&tensors_.loss, &tensors_.accuracy, &tensors_.learning_rate}) {
+    *tensor = graph_->at(*tensor);
+  }
 }
 
 EndReport Trainer::Implementation::run() {
@@ -271,7 +291,7 @@ void Trainer::Implementation::resume_from_checkpoint() {
   evaluation_ = evaluation_of(manifest, latest.path);
   epoch_sums_ = epoch_sums_of(manifest, latest.path);
   try {
-    set_values(graph_, session_->variables(), latest.checkpoint.tensors, false);
+    set_values(graph_->variables(), session_->variables(), latest.checkpoint.tensors, false);
   } catch (const Error& error) {
     throw error.at(latest.path.string());
   }
@@ -286,7 +306,7 @@ void Trainer::Implementation::report_start() {
   report.job = job();
   report.paths = folder_->paths();
   report.title = folder_->paths().folder.filename().string();
-  report.parameters = parameter_count(graph_);
+  report.parameters = parameter_count(graph_->written());
   report.training_images = training_set_->size();
   report.test_images = test_set_->size();
   report.classes = task_.classes;
@@ -296,6 +316,9 @@ void Trainer::Implementation::report_start() {
   report.steps_per_epoch = steps_per_epoch_;
   report.first_step = first_step_;
   report.steps = total_steps_;
+  report.devices = setup_.devices();
+  report.scheme = std::string(setup_.scheme->name);
+  report.placement = setup_.text();
   report.workers = runtime_.workers();
   report.peak_bytes = session_->peak_bytes() + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
@@ -309,7 +332,7 @@ void Trainer::Implementation::report_start() {
 // What the evaluation's graph has in common with the training's: the variables, without the optimiser's.
 std::size_t Trainer::Implementation::shared_bytes() const {
   std::size_t bytes = 0;
-  for (const Variable& variable : evaluator_->graph().variables()) bytes += variable.info().bytes();
+  for (const Variable& variable : evaluator_->graph().running().variables()) bytes += variable.info().bytes();
   return bytes;
 }
 
@@ -356,6 +379,7 @@ void Trainer::Implementation::take_step(const Step& step, double seconds) {
   epoch_sums_.samples += step.samples;
   epoch_seconds_ += seconds;
   training_seconds_ += seconds;
+  trained_images_ += step.samples;
   interval_.loss += report.loss * samples;
   interval_.correct += report.accuracy * samples;
   interval_.samples += samples;
@@ -413,7 +437,7 @@ void Trainer::Implementation::save() {
   checkpoint.manifest.epoch = epoch_of(step_);
   checkpoint.manifest.position = sums.samples;
   if (is_evaluated()) set_evaluation(checkpoint.manifest, *evaluation_);
-  checkpoint.tensors = session_->variables().values();
+  checkpoint.tensors = whole_values(graph_->variables(), session_->variables());
   checkpoint_ = io::save_checkpoint(
       folder_->paths().checkpoints(), checkpoint,
       {.last = static_cast<int>(job().checkpoint.keep), .best = job().checkpoint.keep_best});
@@ -449,6 +473,9 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   }
   report.skipped_images = skipped_->count();
   report.training_seconds = training_seconds_;
+  report.trained_images = trained_images_;
+  report.devices = static_cast<int>(setup_.devices().size());
+  report.placement = setup_.text();
   tell(&Listener::ended, report);
   return report;
 }

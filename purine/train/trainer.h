@@ -14,8 +14,6 @@
 namespace purine::train {
 
 struct TrainerOptions {
-  /// One of the runtime's devices, which the network is trained on.
-  Location device = {};
   /// Go on with the run in the run folder, from its newest checkpoint; a folder without one starts anew.
   bool resume = false;
   /// If the run folder exists, the next free number goes behind its name.
@@ -29,8 +27,10 @@ struct TrainerOptions {
 /// Trains a job in a run folder (RunPaths says what it then holds). Training and evaluation graphs, on the
 /// same variables, are built and checked before the folder is made.
 ///
-/// A run is exact: the same job gives the same checkpoints, to the byte, with any number of workers, and
-/// whether it was interrupted and resumed or not.
+/// The runtime has the job's devices. A run is exact: the same job gives the same checkpoints, to the byte,
+/// with any number of workers, and whether it was interrupted and resumed or not. Checkpoints hold whole
+/// tensors, however the devices divide them, so that a run goes on with another scheme or number of devices;
+/// its numbers are then those of one device, up to the rounding of sums in another order.
 class Trainer {
  public:
   Trainer(Runtime& runtime, LoadedJob job, TrainerOptions options);

@@ -12,7 +12,7 @@ class ToolsTest(CommandTest):
     def test_version_and_help(self):
         self.assertRegex(self.purine("--version").output, r"^purine \d+\.\d+\.\d+(\+[0-9a-f]{12,})?\n$")
         self.assertIn("Commands:\n  train ", self.purine("--help").output)
-        for command in (["train"], ["eval"], ["predict"], ["graph"], ["devices"], ["bench"], ["data", "check"]):
+        for command in (["train"], ["eval"], ["predict"], ["graph"], ["devices"], ["bench"], ["check"], ["data", "check"]):
             text = self.purine(*command, "--help").output
             self.assertIn("Usage: purine " + " ".join(command), text)
             self.assertIn("Examples:\n  purine " + " ".join(command), text)

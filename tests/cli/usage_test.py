@@ -67,10 +67,13 @@ class UsageTest(CommandTest):
     def test_devices_that_are_not_there(self):
         self.write_job()
         write_idx(self.folder / "set")
-        self.assertIn("[command] --devices cuda:0: ", self.error_of("train", "job.toml", "--devices", "cuda:0", status=2))
-        self.assertEqual(self.error_of("train", "job.toml", "--devices", "cpu:0,cpu:1", status=2),
-                         "[command] --devices cpu:0,cpu:1: runs on one device, got 2; hint: name one")
-        self.assertIn("[command] --devices gpu: ", self.error_of("bench", "lenet", "--devices", "gpu", status=2))
+        self.assertEqual(self.error_of("train", "job.toml", "--devices", "cuda:0", status=2),
+                         "[job] --devices cuda:0: there is no device 0/cuda:0; hint: this build has cpu and emu devices")
+        self.assertIn("[job] --devices gpu: parallel.devices 'gpu' is no list of devices; hint: ",
+                      self.error_of("bench", "lenet", "--devices", "gpu", status=2))
+        self.purine("train", "job.toml", "--set", "train.steps=1")
+        self.assertEqual(self.error_of("predict", "--run", "runs/job", "a.png", "--devices", "cpu:0,cpu:1", status=2),
+                         "[command] --devices cpu:0,cpu:1: prediction runs on one device, got 2; hint: name one")
 
     def test_a_model_that_does_not_exist(self):
         self.assertEqual(self.error_of("graph", "lenett", status=2),

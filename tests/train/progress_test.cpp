@@ -99,6 +99,32 @@ TEST(ProgressTest, WritesPlainLinesWithoutATerminal) {
       "left out a.jpg: it is broken\n");
 }
 
+TEST(ProgressTest, SaysWhichDevicesShareTheWork) {
+  Output output;
+  {
+    Progress progress(output.output(), {});
+    RunReport start = run_report();
+    start.devices = {Location::parse("emu:0"), Location::parse("emu:1")};
+    start.placement = "data parallelism over emu:0-1 (data=2)";
+    progress.started(start);
+    EndReport end;
+    end.paths = {"runs/digits"};
+    end.training_seconds = 4;
+    end.trained_images = 2000;
+    end.devices = 2;
+    end.placement = start.placement;
+    progress.ended(end);
+  }
+  const std::string text = output.text();
+  EXPECT_NE(text.find("\n2 devices: data parallelism over emu:0-1 (data=2)\nwriting to runs/digits\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("\n500 images/s in training over all 2 devices, data parallelism over emu:0-1 (data=2)\n"),
+      std::string::npos)
+      << text;
+}
+
 TEST(ProgressTest, DrawsABarWithinTheColumnsOfATerminal) {
   Output output;
   {

@@ -70,11 +70,11 @@ run_folder = ")" + (folder_ / run).string() +
   }
   EndReport run(const std::string& name, Recorder& recorder, const Options& options = {}) {
     Runtime runtime({.workers = 2, .devices = {options.device}});
-    Trainer trainer(runtime, load(name, options.settings),
-                    {.device = options.device,
-                     .resume = options.resume,
-                     .stop_after = options.stop_after,
-                     .stop = recorder.stop.get_token()});
+    std::vector<JobSetting> settings = options.settings;
+    settings.push_back({"parallel.devices=" + options.device.text(), "test"});
+    Trainer trainer(
+        runtime, load(name, settings),
+        {.resume = options.resume, .stop_after = options.stop_after, .stop = recorder.stop.get_token()});
     trainer.add(recorder);
     return trainer.run();
   }

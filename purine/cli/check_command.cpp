@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "purine/cli/commands.h"
+#include "purine/cli/job_target.h"
+#include "purine/cli/json_object.h"
+#include "purine/core/error.h"
+#include "purine/session/session.h"
+#include "purine/train/evaluator.h"
+#include "purine/train/network.h"
+#include "purine/train/placed_graph.h"
+#include "purine/train/progress.h"
+#include "purine/train/scheme_check.h"
+
+namespace purine::cli {
+namespace {
+
+constexpr const char* devices_to_compare = "emu:0-3";  // where the job has none
+
+std::vector<std::string> texts_of(const std::vector<Location>& devices) {
+  std::vector<std::string> texts;
+  for (const Location& device : devices) texts.push_back(device.text());
+  return texts;
+}
+
+JsonObject json_of(const train::SchemeResult& result) {
+  return JsonObject()
+      .add("scheme", result.scheme)
+      .add("mesh", result.mesh)
+      .add("details", result.details)
+      .add("largest_difference", result.difference)
+      .add("tolerance", result.tolerance)
+      .add("variable", result.variable)
+      .add("replicas_are_equal", result.unequal_replica.empty())
+      .add("passed", result.passed());
+}
+
+void print(const train::SchemeResult& result) {
+  std::string name = result.mesh;
+  if (!result.details.empty()) name += ", " + result.details;
+  std::string verdict = "ok";
+  if (!result.unequal_replica.empty()) {
+    verdict = fmt::format("{} is not the same on all devices", result.unequal_replica);
+  } else if (!result.passed()) {
+    verdict = fmt::format("too much, at {}", result.variable);
+  }
+  fmt::print("{:<8} {:<32} {:>9.1e} of {:.1e}  {}\n", result.scheme, name, result.difference,
+             result.tolerance, verdict);
+  std::fflush(stdout);
+}
+
+int check_schemes(const CheckRequest& request, train::LoadedJob loaded) {
+  if (train::parallel_setup(loaded).devices().size() < 2 && request.run.devices.empty()) {
+    loaded = train::with_devices(std::move(loaded), devices_to_compare, "parallel.devices");
+  }
+  const std::vector<Location> devices = train::parallel_setup(loaded).devices();
+  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
+  train::SchemeCheck check(*runtime, std::move(loaded), request.steps.value_or(3));
+  const train::Job& job = check.job().job;
+  if (!request.json) {
+    fmt::print("{}, {} step{} with {}: the largest difference from {}, and what it may be\n", job.model.name,
+               check.steps(), check.steps() == 1 ? "" : "s", job.optimizer.name, devices.front().text());
+    for (const std::string& note : check.notes()) fmt::print("note: {}\n", note);
+  }
+  std::vector<JsonObject> objects;
+  const bool passed = check.run([&](const train::SchemeResult& result) {
+    objects.push_back(json_of(result));
+    if (!request.json) print(result);
+  });
+  if (request.json) {
+    const std::vector<std::string> texts = texts_of(devices);
+    print_line(JsonObject()
+                   .add("model", job.model.name)
+                   .add("steps", check.steps())
+                   .add("optimizer", job.optimizer.name)
+                   .add("devices", std::span<const std::string>(texts))
+                   .add("notes", std::span<const std::string>(check.notes()))
+                   .add("schemes", std::span<const JsonObject>(objects))
+                   .add("passed", passed));
+  }
+  return passed ? success : failure;
+}
+
+int check_job(const CheckRequest& request, const train::LoadedJob& loaded) {
+  const train::Job& job = loaded.job;
+  const train::ParallelSetup setup = train::parallel_setup(loaded);
+  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
+  const data::DatasetPtr training_set = train::open_dataset(job, data::Subset::train);
+  const data::DatasetPtr test_set = train::open_dataset(job, data::Subset::test);
+  const train::Task task = train::find_task(job, *training_set);
+  const std::int64_t steps_per_epoch = train::steps_per_epoch(job, training_set->size());
+  train::TrainingTensors tensors;
+  train::PlacedGraph graph(setup, [&](Graph& written, Location device) {
+    tensors = train::build_training(train::training_source(written, job, training_set), job, task.classes,
+                                    steps_per_epoch, device);
+  });
+  SessionOptions options;
+  options.seed = static_cast<std::uint64_t>(job.train.seed);
+  Session session(*runtime, graph.running(), options);
+  const train::Evaluator evaluator(*runtime, setup, task, test_set,
+                                   {.training = &graph, .variables = session.shared_variables()});
+  const std::int64_t steps = request.steps.value_or(1);
+  std::optional<double> loss;
+  if (steps > 0) {
+    for (const Step& step : session.run({.steps = steps})) loss = step.value(graph.at(tensors.loss));
+    session.drain();
+  }
+
+  std::vector<JsonObject> places;
+  for (const Location& device : setup.devices()) {
+    places.push_back(JsonObject().add("device", device.text()).add("peak_bytes", session.peak_bytes(device)));
+  }
+  if (request.json) {
+    JsonObject object;
+    object.add("model", job.model.name)
+        .add("parameters", train::parameter_count(graph.written()))
+        .add("training_images", training_set->size())
+        .add("test_images", test_set->size())
+        .add("classes", task.classes)
+        .add("steps_per_epoch", steps_per_epoch)
+        .add("total_steps", train::total_steps(job, steps_per_epoch))
+        .add("scheme", setup.scheme->name)
+        .add("mesh", setup.mesh.text())
+        .add("devices", std::span<const JsonObject>(places))
+        .add("operators", static_cast<std::int64_t>(graph.running().operator_count()))
+        .add("steps", steps);
+    if (loss) object.add("loss", *loss);
+    print_line(object);
+    return success;
+  }
+  fmt::print("{}: {} with {} parameters; {} training and {} test images, {} classes\n", loaded.name,
+             job.model.name, train::count_text(train::parameter_count(graph.written())),
+             train::count_text(training_set->size()), train::count_text(test_set->size()),
+             train::count_text(task.classes));
+  fmt::print("{} steps, {} an epoch; on {}\n", train::count_text(train::total_steps(job, steps_per_epoch)),
+             train::count_text(steps_per_epoch), setup.text());
+  for (const Location& device : setup.devices()) {
+    fmt::print("  {}: {} of memory\n", device.text(), train::bytes_text(session.peak_bytes(device)));
+  }
+  if (loss) fmt::print("{} step{} ran; loss {:.4f}\n", steps, steps == 1 ? "" : "s", *loss);
+  return success;
+}
+
+}  // namespace
+
+int check(const CheckRequest& request) {
+  train::LoadedJob loaded = load_job(request.job, with_parallel_options(request.settings, request.run), {});
+  if (!request.schemes) return check_job(request, loaded);
+  if (request.steps == 0) {
+    throw Error("command", "--steps 0 compares nothing", "give at least 1").at("purine check");
+  }
+  return check_schemes(request, std::move(loaded));
+}
+
+}  // namespace purine::cli

@@ -1,0 +1,192 @@
+#include "purine/train/parallel_section.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "purine/parallel/schemes.h"
+#include "purine/parallel/spec.h"
+#include "purine/session/runtime.h"
+#include "purine/train/job_keys.h"
+
+namespace purine::train {
+namespace {
+
+std::vector<Location> find_devices(const LoadedJob& loaded) {
+  if (loaded.job.parallel.devices.empty()) return {Location{}};
+  try {
+    return parse_devices(loaded.job.parallel.devices);
+  } catch (const Error& error) {
+    throw loaded.error("parallel.devices", error.message(), error.hint());
+  }
+}
+
+const Scheme& choose_scheme(const LoadedJob& loaded, std::size_t devices) {
+  const std::string& name = loaded.job.parallel.scheme;
+  if (name == "auto") return find_scheme(devices > 1 ? "data" : "single");
+  if (name == "single" && devices > 1) {
+    throw loaded.error("parallel.scheme", fmt::format("is \"single\", and there are {} devices", devices),
+                       "name one device, or take another scheme");
+  }
+  if (name != "single" && loaded.job.parallel.devices.empty()) {
+    throw loaded.error("parallel.scheme", fmt::format("is \"{}\", and no devices are named", name),
+                       "set parallel.devices, or give --devices");
+  }
+  return find_scheme(name);
+}
+
+// The keys that say how to do what one device alone never does.
+bool is_for_all_divided(std::string_view key) {
+  return key == "mesh" || key == "all_reduce" || key == "synchronized_batch_normalization";
+}
+
+void check_keys(const LoadedJob& loaded, const Scheme& scheme) {
+  for (const JobKey& key : job_keys()) {
+    if (key.section != "parallel" || key.name == "scheme" || key.name == "devices") continue;
+    const bool means_something =
+        scheme.takes(key.name) || (scheme.name != "single" && is_for_all_divided(key.name));
+    if (means_something || key.member.get(loaded.job) == key.default_value()) continue;
+    std::vector<std::string_view> others;
+    for (const Scheme& other : all_schemes()) {
+      if (other.takes(key.name)) others.push_back(other.name);
+    }
+    throw loaded.error(key.path(), fmt::format("does not go with scheme = \"{}\"", scheme.name),
+                       others.empty()
+                           ? "one device divides nothing"
+                           : fmt::format("{} {} it", fmt::join(others, ", "),
+                                         others.size() == 1 ? "is the scheme that takes" : "take"));
+  }
+}
+
+parallel::Mesh make_mesh(const LoadedJob& loaded, const Scheme& scheme, std::vector<Location> devices) {
+  const std::string& text = loaded.job.parallel.mesh;
+  if (text.empty()) return parallel::Mesh(std::move(devices), scheme.axis);
+  std::optional<parallel::Mesh> mesh;
+  try {
+    mesh.emplace(text, std::move(devices));
+  } catch (const Error& error) {
+    throw loaded.error("parallel.mesh", error.message(), error.hint());
+  }
+  bool has_own_axis = false;
+  for (const parallel::MeshAxis& axis : mesh->axes()) {
+    has_own_axis = has_own_axis || axis.name == scheme.axis;
+    if (scheme.has_axis(axis.name)) continue;
+    throw loaded.error(
+        "parallel.mesh",
+        fmt::format("has an axis {}, which scheme = \"{}\" does not know", axis.name, scheme.name),
+        scheme.other_axis.empty()
+            ? fmt::format("its axis is {}", scheme.axis)
+            : fmt::format("its axes are {} and, where wanted, {}", scheme.axis, scheme.other_axis));
+  }
+  if (!has_own_axis) {
+    throw loaded.error("parallel.mesh", fmt::format("has no axis {}, along which scheme = \"{}\" divides",
+                                                    scheme.axis, scheme.name));
+  }
+  return *mesh;
+}
+
+void set_shares(const LoadedJob& loaded, parallel::Mesh& mesh) {
+  const std::vector<double>& given = loaded.job.parallel.shares;
+  if (given.empty()) return;
+  std::vector<std::int64_t> shares;
+  for (const double share : given) {
+    if (share != std::floor(share)) {
+      throw loaded.error("parallel.shares", fmt::format("must be whole numbers, got {}", share));
+    }
+    shares.push_back(static_cast<std::int64_t>(share));
+  }
+  const auto data = std::find_if(mesh.axes().begin(), mesh.axes().end(),
+                                 [](const parallel::MeshAxis& axis) { return axis.name == "data"; });
+  if (data == mesh.axes().end()) {
+    throw loaded.error("parallel.shares", fmt::format("needs an axis data; the mesh is {}", mesh.text()));
+  }
+  if (shares.size() != static_cast<std::size_t>(data->size)) {
+    throw loaded.error("parallel.shares", fmt::format("has {} numbers, and the axis data {} devices",
+                                                      shares.size(), data->size));
+  }
+  mesh.set_shares("data", std::move(shares));
+}
+
+void check_layers(const LoadedJob& loaded, const std::string& key, const std::vector<std::string>& layers,
+                  Graph& graph) {
+  const parallel::Mesh mesh{"cpu:0"};
+  for (const std::string& layer : layers) {
+    try {
+      parallel::Specs specs(mesh);
+      parallel::divide_layer(specs, graph, layer, parallel::Channels::output, "data");
+    } catch (const Error& error) {
+      throw loaded.error(key, fmt::format("names {}: {}", layer, error.message()), error.hint());
+    }
+  }
+}
+
+parallel::AllReduce find_all_reduce(std::string_view name) {
+  if (name == "central") return parallel::central_all_reduce;
+  if (name == "sharded") return parallel::sharded_all_reduce;
+  if (name == "ring") return parallel::ring_all_reduce;
+  if (name == "tree") return parallel::tree_all_reduce;
+  return {};  // the cheapest
+}
+
+}  // namespace
+
+std::string devices_text(const std::vector<Location>& devices) {
+  std::string text;
+  for (std::size_t i = 0; i < devices.size();) {
+    std::size_t end = i + 1;
+    while (end < devices.size() && devices[end].rank == devices[i].rank &&
+           devices[end].kind == devices[i].kind && devices[end].index == devices[end - 1].index + 1) {
+      ++end;
+    }
+    std::string item = devices[i].text();
+    if (devices[i].rank == 0) item = item.substr(item.find('/') + 1);
+    if (end - i > 1) item += "-" + std::to_string(devices[end - 1].index);
+    text += (text.empty() ? "" : ",") + item;
+    i = end;
+  }
+  return text;
+}
+
+std::string ParallelSetup::text() const {
+  if (!is_divided()) return devices_text(devices());
+  return fmt::format("{} over {} ({})", scheme->title, devices_text(devices()), mesh.text());
+}
+
+parallel::PartitionOptions ParallelSetup::partition_options() const {
+  const Job::Parallel& keys = loaded.job.parallel;
+  return {.all_reduce = find_all_reduce(keys.all_reduce),
+          .synchronize_batch_normalization = keys.synchronized_batch_normalization};
+}
+
+parallel::Partitioned ParallelSetup::divide(Graph& graph) const {
+  const Job::Parallel& keys = loaded.job.parallel;
+  check_layers(loaded, "parallel.output_layers", keys.output_layers, graph);
+  check_layers(loaded, "parallel.input_layers", keys.input_layers, graph);
+  PURINE_CHECK(scheme->divide != nullptr);
+  return scheme->divide(graph, mesh, keys, partition_options());
+}
+
+ParallelSetup parallel_setup(const LoadedJob& loaded) {
+  std::vector<Location> devices = find_devices(loaded);
+  const Scheme& scheme = choose_scheme(loaded, devices.size());
+  check_keys(loaded, scheme);
+  parallel::Mesh mesh = make_mesh(loaded, scheme, std::move(devices));
+  set_shares(loaded, mesh);
+  return {&scheme, std::move(mesh), loaded};
+}
+
+LoadedJob with_devices(LoadedJob loaded, const std::string& devices, const std::string& origin) {
+  loaded.job.parallel.devices = devices;
+  loaded.origins["parallel.devices"] = origin;
+  if (find_devices(loaded).size() == 1) {
+    loaded.job.parallel = {.devices = devices};
+  }
+  parallel_setup(loaded);
+  return loaded;
+}
+
+}  // namespace purine::train

@@ -1,0 +1,43 @@
+#include "purine/train/placed_graph.h"
+
+#include <algorithm>
+
+#include "purine/core/error.h"
+
+namespace purine::train {
+namespace {
+
+// Divides a graph such that its variables lie as those of the same paths do in another one, divided before.
+parallel::Partitioned divide_like(Graph& graph, const ParallelSetup& setup, Graph& other,
+                                  const parallel::Partitioned& other_divided) {
+  parallel::Specs specs(setup.mesh);
+  for (const parallel::MeshAxis& axis : setup.mesh.axes()) {
+    if (axis.name == "data") specs.split_samples(graph, axis.name);
+  }
+  for (const Variable variable : graph.variables()) {
+    const Variable same = other.find_variable(variable.path());
+    if (same.valid()) specs.set_all(variable, other_divided.spec(same));
+  }
+  return parallel::partition(graph, specs, setup.partition_options());
+}
+
+}  // namespace
+
+PlacedGraph::PlacedGraph(const ParallelSetup& setup, const Build& build, const PlacedGraph* like)
+    : written_(std::make_unique<Graph>()) {
+  if (!setup.is_divided()) {
+    build(*written_, setup.devices().front());
+    variables_ = parallel::whole_variables(*written_);
+    return;
+  }
+  build(*written_, Location{});
+  if (like != nullptr) {
+    PURINE_CHECK(like->divided_.has_value());
+    divided_.emplace(divide_like(*written_, setup, *like->written_, *like->divided_));
+  } else {
+    divided_.emplace(setup.divide(*written_));
+  }
+  variables_ = parallel::whole_variables(*written_, *divided_);
+}
+
+}  // namespace purine::train

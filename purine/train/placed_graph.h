@@ -1,0 +1,43 @@
+// A job's graph on the job's devices.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "purine/graph/graph.h"
+#include "purine/parallel/partition.h"
+#include "purine/parallel/whole_variable.h"
+#include "purine/train/parallel_section.h"
+
+namespace purine::train {
+
+/// The graph that a job's network, data and update are, and the one that runs: on one device the same, on
+/// several what the job's scheme makes of it.
+class PlacedGraph {
+ public:
+  /// Adds everything to the graph; computes at `device`.
+  using Build = std::function<void(Graph& graph, Location device)>;
+
+  /// Builds the graph and divides it as the scheme says or, where `like` is given, such that the variables
+  /// that both have lie as they do there, so that sessions of both can share them; samples are divided as the
+  /// mesh has it. `like` is on the same setup.
+  PlacedGraph(const ParallelSetup& setup, const Build& build, const PlacedGraph* like = nullptr);
+
+  /// As it was written.
+  Graph& written() { return *written_; }
+  /// What a session takes.
+  Graph& running() { return divided_ ? divided_->graph() : *written_; }
+  /// What a tensor of the written graph is in the running one: Partitioned::at.
+  Tensor at(Tensor tensor) const { return divided_ ? divided_->at(tensor) : tensor; }
+  /// The written graph's variables, and where they lie in the running one.
+  const std::vector<parallel::WholeVariable>& variables() const { return variables_; }
+
+ private:
+  std::unique_ptr<Graph> written_;  // at one address: the divided graph refers to it
+  std::optional<parallel::Partitioned> divided_;
+  std::vector<parallel::WholeVariable> variables_;
+};
+
+}  // namespace purine::train

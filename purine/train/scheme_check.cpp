@@ -1,0 +1,227 @@
+#include "purine/train/scheme_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "purine/core/error.h"
+#include "purine/session/session.h"
+#include "purine/session/whole_values.h"
+#include "purine/train/job_keys.h"
+#include "purine/train/network.h"
+#include "purine/train/placed_graph.h"
+
+namespace purine::train {
+namespace {
+
+constexpr double tolerance_per_step = 1e-6;
+constexpr int devices_at_that = 4;
+
+bool has_batch_normalization(Graph& graph) {
+  for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
+    if (graph.op(i).type().starts_with("batch_normalization")) return true;
+  }
+  return false;
+}
+
+// The largest divisor of n below n: how many devices lie along the scheme's own axis where it has two.
+int largest_divisor(int n) {
+  for (int divisor = n / 2; divisor > 1; --divisor) {
+    if (n % divisor == 0) return divisor;
+  }
+  return 1;
+}
+
+// The keys that are neither told anyway nor at their defaults.
+std::string details_of(const Job::Parallel& section) {
+  Job job;
+  job.parallel = section;
+  std::string text;
+  for (const JobKey& key : job_keys()) {
+    if (key.section != "parallel" || key.name == "scheme" || key.name == "devices" || key.name == "mesh") {
+      continue;
+    }
+    if (key.name == "synchronized_batch_normalization") continue;  // a note says so, of all
+    const JobValue value = key.member.get(job);
+    if (value == key.default_value()) continue;
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key.name, job_value_text(value));
+  }
+  return text;
+}
+
+}  // namespace
+
+double scheme_tolerance(const Job::Optimizer& optimizer, std::int64_t steps, int devices) {
+  const bool nesterov = optimizer.name == "nesterov";
+  const double momentum = nesterov || optimizer.name == "momentum" ? optimizer.momentum : 0;
+  double sum = 0;
+  double carried = nesterov ? 1 : 0;  // 1 + m + … so far
+  for (std::int64_t step = 0; step < steps; ++step) {
+    carried = 1 + momentum * carried;
+    sum += carried;
+  }
+  const double more = std::max(1.0, static_cast<double>(devices) / devices_at_that);
+  return tolerance_per_step * sum * more;
+}
+
+struct SchemeCheck::Outcome {
+  std::vector<io::HostTensor> values;
+  std::string unequal_replica;
+};
+
+SchemeCheck::SchemeCheck(Runtime& runtime, LoadedJob loaded, std::int64_t steps)
+    : runtime_(runtime),
+      loaded_(std::move(loaded)),
+      steps_(steps),
+      devices_(parallel_setup(loaded_).devices()),
+      training_set_(open_dataset(loaded_.job, data::Subset::train)),
+      task_(find_task(loaded_.job, *training_set_)),
+      steps_per_epoch_(train::steps_per_epoch(loaded_.job, training_set_->size())) {
+  if (devices_.size() < 2) {
+    throw Error("job", "schemes differ on several devices only, and the job has one",
+                "name some with --devices, as in --devices emu:0-3")
+        .at(loaded_.name);
+  }
+  Job::Optimizer& optimizer = loaded_.job.optimizer;
+  if (optimizer.name == "adam" || optimizer.name == "adamw") {
+    notes_.push_back(fmt::format(
+        "momentum stands in for {}, which makes whole steps of gradients that are nothing but rounding",
+        optimizer.name));
+    optimizer.name = "momentum";
+  }
+  optimizer.schedule = "constant";
+  optimizer.warmup_epochs = 0;
+  Graph network;
+  build_evaluation(training_source(network, loaded_.job, training_set_), loaded_.job, task_.classes);
+  for (const Variable& variable : network.variables()) {
+    if (!variable.trainable()) statistics_.insert(variable.path());
+  }
+  normalizes_batches_ = has_batch_normalization(network);
+  if (normalizes_batches_) {
+    notes_.emplace_back(
+        "batch normalisation takes the statistics of all samples here; with those of each device's own, "
+        "which "
+        "is the default, several devices do not compute what one does");
+  }
+}
+
+// What is tried: the job's own way first.
+std::vector<Job::Parallel> SchemeCheck::sections() const {
+  const Job::Parallel& own = loaded_.job.parallel;
+  const int count = static_cast<int>(devices_.size());
+  const auto section = [&](const Scheme& scheme, const std::string& mesh) {
+    Job::Parallel made;
+    made.scheme = std::string(scheme.name);
+    made.devices = devices_text(devices_);
+    made.mesh = mesh;
+    made.synchronized_batch_normalization = normalizes_batches_;
+    return made;
+  };
+  std::vector<Job::Parallel> all;
+  const auto add = [&](const Job::Parallel& made) {
+    const auto same = [&](const Job::Parallel& other) { return made == other; };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back(made);
+  };
+  const ParallelSetup setup = parallel_setup(loaded_);
+  Job::Parallel first = own;
+  first.scheme = std::string(setup.scheme->name);
+  first.devices = devices_text(devices_);
+  first.mesh = setup.mesh.text();
+  first.synchronized_batch_normalization = normalizes_batches_;
+  add(first);
+  const int divisor = largest_divisor(count);
+  for (const Scheme& scheme : all_schemes()) {
+    if (scheme.divide == nullptr) continue;
+    Job::Parallel plain = section(scheme, fmt::format("{}={}", scheme.axis, count));
+    add(plain);
+    if (scheme.name == "data") {
+      for (const char* all_reduce : {"central", "sharded", "ring", "tree"}) {
+        plain.all_reduce = all_reduce;
+        add(plain);
+      }
+      plain.all_reduce = "auto";
+      plain.update = "one_each";
+      add(plain);
+    }
+    if (!scheme.other_axis.empty() && divisor > 1) {
+      const bool data_first = scheme.axis == "data";
+      add(section(scheme,
+                  fmt::format("{}={},{}={}", data_first ? scheme.axis : scheme.other_axis, count / divisor,
+                              data_first ? scheme.other_axis : scheme.axis, divisor)));
+    }
+  }
+  return all;
+}
+
+SchemeCheck::Outcome SchemeCheck::run_with(const Job::Parallel& section) const {
+  LoadedJob loaded = loaded_;
+  loaded.job.parallel = section;
+  const Job& job = loaded.job;
+  PlacedGraph graph(parallel_setup(loaded), [&](Graph& written, Location device) {
+    build_training(training_source(written, job, training_set_), job, task_.classes, steps_per_epoch_,
+                   device);
+  });
+  SessionOptions options;
+  options.seed = static_cast<std::uint64_t>(job.train.seed);
+  Session session(runtime_, graph.running(), options);
+  session.set_iteration(std::max<std::int64_t>(0, steps_per_epoch_ + 1 - steps_));
+  session.run_steps(steps_);
+  session.drain();
+  Outcome outcome{whole_values(graph.variables(), session.variables()),
+                  find_unequal_replica(graph.variables(), session.variables()).value_or("")};
+  std::erase_if(outcome.values, [&](const io::HostTensor& tensor) {
+    return !graph.written().find_variable(tensor.name).trainable() && !statistics_.contains(tensor.name);
+  });
+  return outcome;
+}
+
+SchemeResult SchemeCheck::compare(const Outcome& expected, const Outcome& got,
+                                  const Job::Parallel& section) const {
+  SchemeResult result;
+  result.scheme = section.scheme;
+  result.mesh = section.mesh;
+  result.details = details_of(section);
+  result.unequal_replica = got.unequal_replica;
+  const double base = scheme_tolerance(loaded_.job.optimizer, steps_, static_cast<int>(devices_.size()));
+  result.tolerance = base;
+  double worst = -1;
+  PURINE_CHECK_EQUAL(expected.values.size(), got.values.size());
+  for (std::size_t i = 0; i < got.values.size(); ++i) {
+    PURINE_CHECK_EQUAL(expected.values[i].name, got.values[i].name);
+    if (got.values[i].info.dtype != DType::f32) continue;
+    const std::span<const float> left = expected.values[i].values<float>();
+    const std::span<const float> right = got.values[i].values<float>();
+    double difference = 0;
+    double size = 1;
+    for (std::size_t k = 0; k < left.size(); ++k) {
+      const double here = std::abs(static_cast<double>(left[k]) - static_cast<double>(right[k]));
+      difference = std::max(difference, std::isnan(here) ? std::numeric_limits<double>::infinity() : here);
+      size = std::max(size, std::abs(static_cast<double>(left[k])));
+    }
+    const double share = difference / (base * size);
+    if (share <= worst) continue;
+    worst = share;
+    result.difference = difference;
+    result.tolerance = base * size;
+    result.variable = got.values[i].name;
+  }
+  return result;
+}
+
+bool SchemeCheck::run(const std::function<void(const SchemeResult&)>& tell) {
+  Job::Parallel alone;
+  alone.devices = devices_text({devices_.front()});
+  const Outcome expected = run_with(alone);
+  bool passed = true;
+  for (const Job::Parallel& section : sections()) {
+    const SchemeResult result = compare(expected, run_with(section), section);
+    passed = passed && result.passed();
+    tell(result);
+  }
+  return passed;
+}
+
+}  // namespace purine::train

@@ -1,0 +1,137 @@
+#include "purine/train/parallel_section.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "purine/session/runtime.h"
+#include "tests/support/error_text.h"
+
+namespace purine::train {
+namespace {
+
+using test::error_text;
+
+LoadedJob job_with(const std::string& section) {
+  return parse_job("[model]\nname = \"lenet\"\n[data]\nfolder = \"set\"\n[parallel]\n" + section, "job.toml");
+}
+
+ParallelSetup setup_of(const std::string& section) {
+  return parallel_setup(job_with(section));
+}
+
+std::string mistake(const std::string& section) {
+  return error_text([&] { job_with(section); });
+}
+
+TEST(ParallelSectionTest, OneDeviceIsSingle) {
+  const ParallelSetup setup =
+      parallel_setup(parse_job("[model]\nname = \"lenet\"\n[data]\nfolder = \"d\"\n", "j"));
+  EXPECT_EQ(setup.scheme->name, "single");
+  EXPECT_FALSE(setup.is_divided());
+  EXPECT_EQ(setup.devices(), std::vector<Location>{Location{}});
+  EXPECT_EQ(setup.text(), "cpu:0");
+}
+
+TEST(ParallelSectionTest, SeveralDevicesAreDataParallelUnlessTheJobSaysOtherwise) {
+  const ParallelSetup setup = setup_of("devices = \"emu:0-2\"\n");
+  EXPECT_EQ(setup.scheme->name, "data");
+  EXPECT_EQ(setup.mesh.text(), "data=3");
+  EXPECT_EQ(setup.text(), "data parallelism over emu:0-2 (data=3)");
+  EXPECT_EQ(setup_of("devices = \"emu:0-2\"\nscheme = \"tensor\"\n").mesh.text(), "model=3");
+  EXPECT_EQ(setup_of("devices = \"emu:0\"\nscheme = \"tensor\"\n").text(), "emu:0") << "nothing to divide";
+}
+
+TEST(ParallelSectionTest, AMeshHasTheAxesThatItsSchemeKnows) {
+  const ParallelSetup setup =
+      setup_of("devices = \"emu:0-3\"\nscheme = \"hybrid\"\nmesh = \"data=2,model=2\"\nshares = [3, 1]\n");
+  EXPECT_EQ(setup.mesh.part(setup.mesh.axis("data"), 8, 0), (parallel::Range{0, 6}));
+  EXPECT_EQ(
+      mistake("devices = \"emu:0-3\"\nscheme = \"data\"\nmesh = \"data=2,model=2\"\n"),
+      "[job] job.toml:8: parallel.mesh has an axis model, which scheme = \"data\" does not know; hint: its "
+      "axis is data");
+  EXPECT_EQ(
+      mistake("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=2,modell=2\"\n"),
+      "[job] job.toml:8: parallel.mesh has an axis modell, which scheme = \"tensor\" does not know; hint: "
+      "its axes are model and, where wanted, data");
+  EXPECT_EQ(mistake("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=4\"\n"),
+            "[job] job.toml:8: parallel.mesh has no axis model, along which scheme = \"tensor\" divides");
+  EXPECT_EQ(mistake("devices = \"emu:0-3\"\nmesh = \"data=2,data=2\"\n"),
+            "[job] job.toml:7: parallel.mesh the axis data is named twice");
+  EXPECT_EQ(mistake("devices = \"emu:0-3\"\nmesh = \"four\"\n"),
+            "[job] job.toml:7: parallel.mesh 'four' is no axis of a mesh; hint: write names and sizes: "
+            "data=2,model=4");
+  EXPECT_EQ(mistake("devices = \"emu:0-3\"\nmesh = \"data=2\"\n"),
+            "[job] job.toml:7: parallel.mesh data=2 needs 2 locations, 4 are given");
+}
+
+TEST(ParallelSectionTest, DevicesThatMakeNoSense) {
+  EXPECT_EQ(mistake("devices = \"emu\"\n"),
+            "[job] job.toml:6: parallel.devices 'emu' is no list of devices; hint: write KIND:INDEX or "
+            "KIND:FIRST-LAST, separated by commas: cpu:0,cpu:1 or emu:0-7");
+  EXPECT_EQ(
+      mistake("devices = \"emu:0-1\"\nscheme = \"single\"\n"),
+      "[job] job.toml:7: parallel.scheme is \"single\", and there are 2 devices; hint: name one device, or "
+      "take another scheme");
+  EXPECT_EQ(mistake("scheme = \"sharded\"\n"),
+            "[job] job.toml:6: parallel.scheme is \"sharded\", and no devices are named; hint: set "
+            "parallel.devices, or give --devices");
+}
+
+TEST(ParallelSectionTest, KeysOfAnotherSchemeAreMistakes) {
+  EXPECT_EQ(
+      mistake("devices = \"emu:0-1\"\nscheme = \"sharded\"\nupdate = \"one_each\"\n"),
+      "[job] job.toml:8: parallel.update does not go with scheme = \"sharded\"; hint: data is the scheme "
+      "that takes it");
+  EXPECT_EQ(
+      mistake("devices = \"emu:0-1\"\noutput_layers = [\"lenet/fc1\"]\n"),
+      "[job] job.toml:7: parallel.output_layers does not go with scheme = \"data\"; hint: tensor is the "
+      "scheme that takes it");
+  EXPECT_EQ(mistake("shares = [2, 1]\n"),
+            "[job] job.toml:6: parallel.shares does not go with scheme = \"single\"; hint: data, sharded, "
+            "tensor, hybrid take it");
+  EXPECT_EQ(
+      mistake("all_reduce = \"ring\"\n"),
+      "[job] job.toml:6: parallel.all_reduce does not go with scheme = \"single\"; hint: one device divides "
+      "nothing");
+  EXPECT_EQ(mistake("all_reduce = \"star\"\n"),
+            "[job] job.toml:6: parallel.all_reduce must be one of auto, central, sharded, ring, tree; got "
+            "\"star\"");
+}
+
+TEST(ParallelSectionTest, SharesFitTheDataAxis) {
+  EXPECT_EQ(mistake("devices = \"emu:0-1\"\nshares = [1, 2, 3]\n"),
+            "[job] job.toml:7: parallel.shares has 3 numbers, and the axis data 2 devices");
+  EXPECT_EQ(mistake("devices = \"emu:0-1\"\nshares = [1, 1.5]\n"),
+            "[job] job.toml:7: parallel.shares must be whole numbers, got 1.5");
+  EXPECT_EQ(mistake("devices = \"emu:0-1\"\nscheme = \"tensor\"\nshares = [1, 2]\n"),
+            "[job] job.toml:8: parallel.shares needs an axis data; the mesh is model=2");
+}
+
+TEST(ParallelSectionTest, OneDeviceInPlaceOfSeveralDropsTheRest) {
+  const LoadedJob grid = job_with("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=2,model=2\"\n");
+  EXPECT_EQ(parallel_setup(with_devices(grid, "cpu:0", "--devices cpu:0")).text(), "cpu:0");
+  EXPECT_EQ(parallel_setup(with_devices(grid, "cpu:0-3", "--devices cpu:0-3")).text(),
+            "tensor parallelism over cpu:0-3 (data=2,model=2)");
+  EXPECT_EQ(error_text([&] { with_devices(grid, "cpu:0-1", "--devices cpu:0-1"); }),
+            "[job] job.toml:8: parallel.mesh data=2,model=2 needs 4 locations, 2 are given");
+}
+
+TEST(ParallelSectionTest, DevicesReadAsTheyAreWritten) {
+  for (const char* text : {"cpu:0", "emu:0-3", "cpu:0,emu:1", "emu:3,emu:1-2", "1/cpu:0,1/emu:0-1"}) {
+    EXPECT_EQ(devices_text(parse_devices(text)), text);
+  }
+}
+
+TEST(ParallelSectionTest, EverySchemeIsAChoiceAndDivides) {
+  for (const Scheme& scheme : all_schemes()) {
+    const ParallelSetup setup =
+        setup_of("devices = \"emu:0" + std::string(scheme.name == "single" ? "" : "-1") + "\"\nscheme = \"" +
+                 std::string(scheme.name) + "\"\n");
+    EXPECT_EQ(setup.scheme, &scheme);
+    EXPECT_EQ(scheme.divide == nullptr, scheme.name == "single");
+  }
+}
+
+}  // namespace
+}  // namespace purine::train
