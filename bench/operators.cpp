@@ -2,22 +2,23 @@
 //
 //   bench_operators [batch = 32] [seconds a measurement = 0.2] [text that the lines to measure contain]
 //
-// Prints the processor's own multiply-add peak; the convolutions of GoogLeNet for 224 x 224 images in
-// GFLOP/s, forward, input gradient and weight gradient, by layout; and what only moves memory in GB/s, each
-// input and output counted once. Times are the thread's processor time, and every figure is the best of its
-// repetitions.
+// Prints the processor's own multiply-add peak; convolutions, each with all algorithms that can compute it
+// and the one that is chosen first; fully connected layers; and what only moves memory in GB/s, each input
+// and output counted once. Times are the thread's processor time: of convolutions the median of runs in which
+// the algorithms take turns, of the others the best of their repetitions.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <memory>
-#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/operator_runner.h"
+#include "purine/backend/cpu/convolution.h"
 #include "purine/backend/cpu/kernels.h"
 #include "purine/backend/cpu/worker_thread.h"
 #include "purine/ops/batch_normalization.h"
@@ -76,37 +77,14 @@ HWY_AFTER_NAMESPACE();
 namespace purine {
 namespace {
 
+using bench::Runner;
+using bench::seconds_at_best;
+using bench::Settings;
+using cpu::ConvolutionAlgorithm;
+using cpu::ConvolutionPass;
+using cpu::ConvolutionProblem;
+
 HWY_EXPORT(multiply_add);
-
-/// What to measure and how long.
-struct Settings {
-  KernelRegistry kernels;
-  std::int64_t batch = 32;
-  double budget = 0.2;  ///< seconds a measurement
-  std::string only;     ///< lines without this text are left out
-
-  bool includes(std::string_view line) const { return line.find(only) != std::string_view::npos; }
-};
-
-double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double seconds_at_best(double budget, const std::function<void()>& run) {
-  run();
-  double best = 1e9;
-  double total = 0;
-  for (int repetitions = 0; repetitions < 3 || total < budget; ++repetitions) {
-    const double start = processor_seconds();
-    run();
-    const double seconds = processor_seconds() - start;
-    best = std::min(best, seconds);
-    total += seconds;
-  }
-  return best;
-}
 
 double peak_gigaflops(double budget) {
   float result = 0;
@@ -117,154 +95,147 @@ double peak_gigaflops(double budget) {
   return operations / seconds / 1e9;
 }
 
-struct Free {
-  void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }
-};
-using Buffer = std::unique_ptr<std::byte, Free>;
-
-Buffer make_buffer(std::size_t bytes) {
-  Buffer buffer(
-      static_cast<std::byte*>(::operator new (std::max<std::size_t>(bytes, 64), std::align_val_t{64})));
-  std::fill_n(buffer.get(), bytes, std::byte{0});
-  return buffer;
-}
-
-/// One operator with its kernel and memory. Floating values lie in [-0.5, 0.5], indices are 0.
-class Runner {
- public:
-  Runner(const KernelRegistry& kernels, const ContractPtr& contract, std::vector<TensorInfo> inputs,
-         Layout layout)
-      : inputs_(std::move(inputs)), outputs_(contract->infer(inputs_)) {
-    const LayoutRule rule = contract->layouts();
-    const std::vector<Layout> input_layouts = layouts(inputs_, rule.inputs, layout);
-    const std::vector<Layout> output_layouts = layouts(outputs_, rule.outputs, layout);
-    kernel_ = kernels.bind({*contract, inputs_, outputs_, input_layouts, output_layouts, 1, 1, "bench"});
-    cost_ = contract->cost(inputs_, outputs_);
-    for (const TensorInfo& info : inputs_) {
-      buffers_.push_back(make_buffer(info.bytes()));
-      input_pointers_.push_back(buffers_.back().get());
-      if (info.dtype == DType::f32)
-        fill(reinterpret_cast<float*>(buffers_.back().get()), info.shape.elements());
-    }
-    for (const TensorInfo& info : outputs_) {
-      buffers_.push_back(make_buffer(info.bytes()));
-      output_pointers_.push_back(buffers_.back().get());
-    }
-    scratch_ = make_buffer(kernel_->scratch_bytes());
-  }
-
-  double operations() const { return cost_.operations; }
-  double bytes() const { return cost_.bytes; }
-  void run() {
-    KernelCall call;
-    call.inputs = input_pointers_;
-    call.outputs = output_pointers_;
-    call.scratch = scratch_.get();
-    for (call.part = 0; call.part < kernel_->parts(); ++call.part) kernel_->run(call);
-  }
-
- private:
-  static std::vector<Layout> layouts(const std::vector<TensorInfo>& infos, std::uint32_t flexible,
-                                     Layout layout) {
-    std::vector<Layout> layouts;
-    for (std::size_t i = 0; i < infos.size(); ++i) {
-      const bool may = (flexible >> std::min<std::size_t>(i, 31) & 1U) != 0 && infos[i].shape.rank() == 4;
-      layouts.push_back(may ? layout : Layout::plain);
-    }
-    return layouts;
-  }
-  static void fill(float* values, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * 7919 % 1001) / 1000.0F - 0.5F;
-  }
-
-  std::vector<TensorInfo> inputs_;
-  std::vector<TensorInfo> outputs_;
-  std::unique_ptr<Kernel> kernel_;
-  Cost cost_;
-  std::vector<Buffer> buffers_;
-  std::vector<std::byte*> input_pointers_;
-  std::vector<std::byte*> output_pointers_;
-  Buffer scratch_;
-};
-
 struct Convolution {
   std::int64_t channels;
   std::int64_t extent;
   std::int64_t outputs;
   std::int64_t kernel;
   std::int64_t stride;
-  int times;  ///< how often GoogLeNet has it
+  int times;  ///< how often the network has it
 };
 
-/// GoogLeNet's distinct convolutions (Szegedy and others, "Going deeper with convolutions", 2014, table 1).
+/// The distinct convolutions of GoogLeNet with batch normalisation (Szegedy and others, "Going deeper with
+/// convolutions", 2014, table 1, with 3 x 3 kernels in place of 5 x 5).
 std::vector<Convolution> googlenet() {
   return {{3, 224, 64, 7, 2, 1},   {64, 56, 64, 1, 1, 1},   {64, 56, 192, 3, 1, 1},  {192, 28, 64, 1, 1, 1},
-          {192, 28, 96, 1, 1, 1},  {96, 28, 128, 3, 1, 1},  {192, 28, 16, 1, 1, 1},  {16, 28, 32, 5, 1, 1},
+          {192, 28, 96, 1, 1, 1},  {96, 28, 128, 3, 1, 1},  {192, 28, 16, 1, 1, 1},  {16, 28, 32, 3, 1, 1},
           {192, 28, 32, 1, 1, 1},  {256, 28, 128, 1, 1, 2}, {128, 28, 192, 3, 1, 1}, {256, 28, 32, 1, 1, 1},
-          {32, 28, 96, 5, 1, 1},   {256, 28, 64, 1, 1, 1},  {480, 14, 192, 1, 1, 1}, {480, 14, 96, 1, 1, 1},
-          {96, 14, 208, 3, 1, 1},  {480, 14, 16, 1, 1, 1},  {16, 14, 48, 5, 1, 1},   {480, 14, 64, 1, 1, 1},
+          {32, 28, 96, 3, 1, 1},   {256, 28, 64, 1, 1, 1},  {480, 14, 192, 1, 1, 1}, {480, 14, 96, 1, 1, 1},
+          {96, 14, 208, 3, 1, 1},  {480, 14, 16, 1, 1, 1},  {16, 14, 48, 3, 1, 1},   {480, 14, 64, 1, 1, 1},
           {512, 14, 160, 1, 1, 1}, {512, 14, 112, 1, 1, 2}, {112, 14, 224, 3, 1, 1}, {512, 14, 24, 1, 1, 2},
-          {24, 14, 64, 5, 1, 2},   {512, 14, 64, 1, 1, 3},  {512, 14, 128, 1, 1, 2}, {128, 14, 256, 3, 1, 1},
-          {512, 14, 144, 1, 1, 1}, {144, 14, 288, 3, 1, 1}, {512, 14, 32, 1, 1, 1},  {32, 14, 64, 5, 1, 1},
+          {24, 14, 64, 3, 1, 2},   {512, 14, 64, 1, 1, 3},  {512, 14, 128, 1, 1, 2}, {128, 14, 256, 3, 1, 1},
+          {512, 14, 144, 1, 1, 1}, {144, 14, 288, 3, 1, 1}, {512, 14, 32, 1, 1, 1},  {32, 14, 64, 3, 1, 1},
           {528, 14, 256, 1, 1, 1}, {528, 14, 160, 1, 1, 1}, {160, 14, 320, 3, 1, 1}, {528, 14, 32, 1, 1, 1},
-          {32, 14, 128, 5, 1, 1},  {528, 14, 128, 1, 1, 1}, {832, 7, 256, 1, 1, 1},  {832, 7, 160, 1, 1, 1},
-          {160, 7, 320, 3, 1, 1},  {832, 7, 32, 1, 1, 1},   {32, 7, 128, 5, 1, 1},   {832, 7, 128, 1, 1, 2},
+          {32, 14, 128, 3, 1, 1},  {528, 14, 128, 1, 1, 1}, {832, 7, 256, 1, 1, 1},  {832, 7, 160, 1, 1, 1},
+          {160, 7, 320, 3, 1, 1},  {832, 7, 32, 1, 1, 1},   {32, 7, 128, 3, 1, 1},   {832, 7, 128, 1, 1, 2},
           {832, 7, 384, 1, 1, 1},  {832, 7, 192, 1, 1, 1},  {192, 7, 384, 3, 1, 1},  {832, 7, 48, 1, 1, 1},
-          {48, 7, 128, 5, 1, 1}};
+          {48, 7, 128, 3, 1, 1}};
+}
+
+/// Larger kernels and 3 x 3 of other networks: ResNet, VGG, AlexNet, Network in Network, GoogLeNet of 2014.
+std::vector<Convolution> other_networks() {
+  return {{64, 56, 64, 3, 1, 1},   {128, 28, 128, 3, 1, 1}, {256, 14, 256, 3, 1, 1}, {512, 7, 512, 3, 1, 1},
+          {64, 112, 128, 3, 1, 1}, {256, 56, 256, 3, 1, 1}, {512, 28, 512, 3, 1, 1}, {192, 13, 384, 3, 1, 1},
+          {384, 13, 256, 3, 1, 1}, {64, 27, 192, 5, 1, 1},  {3, 32, 192, 5, 1, 1},   {96, 16, 192, 5, 1, 1},
+          {192, 8, 192, 3, 1, 1},  {16, 28, 32, 5, 1, 1}, {3, 224, 64, 3, 1, 1}, {8, 28, 64, 3, 1, 1},   {32, 28, 96, 5, 1, 1},   {32, 14, 64, 5, 1, 1}};
 }
 
 TensorInfo f32(Shape shape) {
   return {shape, DType::f32};
 }
 
-void print_convolutions(const Settings& settings) {
-  const auto& [kernels, batch, budget, only] = settings;
-  fmt::print("\nconvolutions, batch {}, GFLOP/s      plain layout              channels last\n", batch);
-  fmt::print("{:>26} {:>8} {:>8} {:>8}  {:>8} {:>8} {:>8}\n", "", "forward", "input", "weight", "forward",
-             "input", "weight");
+constexpr std::array algorithms = {ConvolutionAlgorithm::direct, ConvolutionAlgorithm::winograd_2,
+                                   ConvolutionAlgorithm::winograd_4};
+constexpr std::array passes = {ConvolutionPass::forward, ConvolutionPass::input_gradient,
+                               ConvolutionPass::weight_gradient};
+
+/// One pass of a convolution with each algorithm that can compute it.
+class ConvolutionRunners {
+ public:
+  ConvolutionRunners(ConvolutionPass pass, const ConvolutionProblem& problem)
+      : chosen_(cpu::choose_convolution(pass, problem)), operations_(problem.operations()) {
+    const auto& options = problem.options;
+    const TensorInfo image = f32(problem.image);
+    const TensorInfo weight = f32(problem.weight);
+    const TensorInfo output = f32(problem.output);
+    for (const ConvolutionAlgorithm algorithm : algorithms) {
+      if (!cpu::can_compute(algorithm, problem)) continue;
+      KernelRegistry kernels;
+      cpu::add_convolutions(kernels, [=](auto, const auto&) { return algorithm; });
+      if (pass == ConvolutionPass::forward) {
+        add(algorithm, kernels, std::make_shared<ops::Conv2d>(options), {image, weight});
+      } else if (pass == ConvolutionPass::input_gradient) {
+        const std::array extents{problem.image[2], problem.image[3]};
+        add(algorithm, kernels, std::make_shared<ops::Conv2dInputGradient>(options, extents),
+            {output, weight});
+      } else {
+        const std::array kernel{problem.weight[2], problem.weight[3]};
+        add(algorithm, kernels, std::make_shared<ops::Conv2dWeightGradient>(options, kernel, false),
+            {image, output});
+      }
+    }
+  }
+
+  /// Measures, prints GFLOP/s of the definition's operations and their share of the peak, by algorithm, and
+  /// returns the seconds of the one that is chosen.
+  double print(double budget, double peak) {
+    std::vector<std::function<void()>> functions;
+    for (const auto& [algorithm, runner] : runners_)
+      functions.emplace_back([&runner = *runner] { runner.run(); });
+    const std::vector<double> seconds = bench::seconds_in_turn(budget, functions);
+    double result = 0;
+    std::string others;
+    for (std::size_t i = 0; i < runners_.size(); ++i) {
+      const double speed = operations_ / seconds[i] / 1e9;
+      if (runners_[i].first == chosen_) {
+        result = seconds[i];
+        fmt::print("  {:<10} {:6.1f} {:5.0f}%", cpu::name_of(chosen_), speed, 100 * speed / peak);
+      } else {
+        others +=
+            fmt::format("{}{} {:.0f}", others.empty() ? "" : ", ", cpu::name_of(runners_[i].first), speed);
+      }
+    }
+    fmt::print(" {:<32}", others.empty() ? "" : "(" + others + ")");
+    return result;
+  }
+
+ private:
+  void add(ConvolutionAlgorithm algorithm, const KernelRegistry& kernels, const ContractPtr& contract,
+           std::vector<TensorInfo> inputs) {
+    runners_.emplace_back(
+        algorithm, std::make_unique<Runner>(kernels, contract, std::move(inputs), Layout::channels_last));
+  }
+
+  ConvolutionAlgorithm chosen_;
+  double operations_;
+  std::vector<std::pair<ConvolutionAlgorithm, std::unique_ptr<Runner>>> runners_;
+};
+
+void print_convolutions(const Settings& settings, double peak, std::string_view network,
+                        const std::vector<Convolution>& convolutions) {
+  const std::int64_t batch = settings.batch;
+  fmt::print(
+      "\nconvolutions of {}, batch {}, channels last: GFLOP/s of the definition's operations and their "
+      "share of the peak\n{:>26}  {:<58}{:<58}{:<58}\n",
+      network, batch, "", "forward", "input gradient", "weight gradient");
   double operations = 0;
-  double totals[2][3] = {};
-  for (const Convolution& c : googlenet()) {
+  std::array<double, passes.size()> totals{};
+  for (const Convolution& c : convolutions) {
     const std::int64_t padding = c.kernel / 2;
-    const ops::Conv2dOptions options{.stride = {c.stride, c.stride},
-                                     .padding = {padding, padding, padding, padding}};
-    const TensorInfo image = f32({batch, c.channels, c.extent, c.extent});
-    const TensorInfo weight = f32({c.outputs, c.channels, c.kernel, c.kernel});
-    const TensorInfo bias = f32({c.outputs});
-    const TensorInfo output = ops::Conv2d(options).infer(std::vector{image, weight})[0];
+    ConvolutionProblem problem{
+        {batch, c.channels, c.extent, c.extent},
+        {c.outputs, c.channels, c.kernel, c.kernel},
+        {},
+        {.stride = {c.stride, c.stride}, .padding = {padding, padding, padding, padding}},
+        Layout::channels_last};
+    problem.output =
+        ops::Conv2d(problem.options).infer(std::vector{f32(problem.image), f32(problem.weight)})[0].shape;
     const std::string name = fmt::format("{:4} x {:3} -> {:3}, {} x {} / {}", c.channels, c.extent, c.outputs,
                                          c.kernel, c.kernel, c.stride);
     if (!settings.includes(name)) continue;
-    fmt::print("{}  ", name);
-    for (const Layout layout : {Layout::plain, Layout::channels_last}) {
-      Runner forward(kernels, std::make_shared<ops::Conv2d>(options), {image, weight, bias}, layout);
-      Runner input(kernels,
-                   std::make_shared<ops::Conv2dInputGradient>(options, std::array{c.extent, c.extent}),
-                   {output, weight}, layout);
-      Runner weights(
-          kernels, std::make_shared<ops::Conv2dWeightGradient>(options, std::array{c.kernel, c.kernel}, true),
-          {image, output}, layout);
-      int column = 0;
-      for (Runner* runner : {&forward, &input, &weights}) {
-        const double seconds = seconds_at_best(budget, [&] { runner->run(); });
-        fmt::print(" {:8.1f}", runner->operations() / seconds / 1e9);
-        totals[layout == Layout::channels_last][column++] += seconds * c.times;
-      }
-      operations += c.times * forward.operations() / 2;
-      fmt::print(" ");
+    fmt::print("{}", name);
+    for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+      totals[pass] += ConvolutionRunners(passes[pass], problem).print(settings.budget, peak) * c.times;
     }
+    operations += c.times * problem.operations();
     fmt::print("\n");
     std::fflush(stdout);
   }
   fmt::print("{:>26}", "all together");
-  for (const auto& layout : totals) {
-    for (const double seconds : layout) fmt::print(" {:8.1f}", operations / seconds / 1e9);
-    fmt::print(" ");
-  }
-  fmt::print("\n{:>26}", "milliseconds");
-  for (const auto& layout : totals) {
-    for (const double seconds : layout) fmt::print(" {:8.1f}", seconds * 1e3);
-    fmt::print(" ");
+  for (const double seconds : totals) {
+    const double speed = operations / seconds / 1e9;
+    fmt::print("  {:<10} {:6.1f} {:5.0f}% {:<32}", fmt::format("{:.1f} ms", seconds * 1e3), speed,
+               100 * speed / peak, "");
   }
   fmt::print("\n");
 }
@@ -369,8 +340,10 @@ int run(int argc, char** argv) {
   }
   cpu::prepare_worker_thread();
   cpu::register_cpu_kernels(settings.kernels);
-  fmt::print("multiply-add peak of one thread: {:.1f} GFLOP/s\n", peak_gigaflops(settings.budget));
-  print_convolutions(settings);
+  const double peak = peak_gigaflops(settings.budget);
+  fmt::print("multiply-add peak of one thread: {:.1f} GFLOP/s\n", peak);
+  print_convolutions(settings, peak, "GoogLeNet", googlenet());
+  print_convolutions(settings, peak, "other networks", other_networks());
   print_products(settings);
   print_bandwidth(settings);
   return 0;

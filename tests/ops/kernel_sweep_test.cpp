@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "purine/backend/cpu/convolution.h"
 #include "tests/ops/sweep.h"
 
 namespace purine::test {
@@ -107,6 +108,33 @@ TEST(KernelSweep, LayoutsGiveTheSame) {
                    "output " + std::to_string(i));
     }
   });
+}
+
+TEST(KernelSweep, EveryAlgorithmOfAConvolutionAgreesWithDouble) {
+  using cpu::ConvolutionAlgorithm;
+  for (const auto algorithm : {ConvolutionAlgorithm::winograd_2, ConvolutionAlgorithm::winograd_4}) {
+    SCOPED_TRACE(cpu::name_of(algorithm));
+    int computed = 0;
+    KernelRegistry kernels;
+    cpu::add_convolutions(kernels, [&](cpu::ConvolutionPass, const cpu::ConvolutionProblem& problem) {
+      const bool can = cpu::can_compute(algorithm, problem);
+      computed += can ? 1 : 0;
+      return can ? algorithm : ConvolutionAlgorithm::direct;
+    });
+    for_each_sample([&](const ops::Sample& sample) {
+      const Use single = use_of(sample, DType::f32);
+      if (!kernels.has(single.contract->type())) return;
+      const Use twice = use_of(sample, DType::f64);
+      const std::vector<Array> got = run_operator(single.contract, draw_inputs(sample, single.infos),
+                                                  {.layout = Layout::channels_last, .kernels = &kernels});
+      const std::vector<Array> expected = run_operator(twice.contract, draw_inputs(sample, twice.infos));
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        expect_close(got[i], expected[i], tolerance(*single.contract, single.infos, expected[i], DType::f32),
+                     "output " + std::to_string(i));
+      }
+    });
+    EXPECT_GE(computed, 3);
+  }
 }
 
 TEST(KernelSweep, SharedStorageGivesTheSameBits) {

@@ -33,6 +33,8 @@ struct RunOptions {
   std::uint64_t stream = 2;
   std::int64_t iteration = 0;
   std::string path = "test/operator";
+  /// Null: all kernels of the CPU.
+  const KernelRegistry* kernels = nullptr;
   /// What every byte of the outputs is before the run; the default is NaN in floating types.
   unsigned char fill = 0xff;
 };
@@ -75,7 +77,8 @@ class BoundOperator {
                                                     : options_.input_layouts;
     output_layouts_ = options_.output_layouts.empty() ? layouts_of(outputs_, rule.outputs, options_.layout)
                                                       : options_.output_layouts;
-    kernel_ = cpu_kernels().bind({*contract_, inputs_, outputs_, input_layouts_, output_layouts_,
+    const KernelRegistry& kernels = options_.kernels == nullptr ? cpu_kernels() : *options_.kernels;
+    kernel_ = kernels.bind({*contract_, inputs_, outputs_, input_layouts_, output_layouts_,
                                   options_.seed, options_.stream, options_.path});
     for (const TensorInfo& info : inputs_) input_buffers_.emplace_back(info.bytes());
     for (const TensorInfo& info : outputs_) output_buffers_.emplace_back(info.bytes());

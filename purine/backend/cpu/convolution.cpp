@@ -1,4 +1,4 @@
-#include "purine/ops/convolution.h"
+#include "purine/backend/cpu/convolution.h"
 
 #include <atomic>
 #include <cstring>
@@ -6,6 +6,8 @@
 #include "purine/backend/cpu/batch_parts.h"
 #include "purine/backend/cpu/convolution_loops.h"
 #include "purine/backend/cpu/onednn.h"
+#include "purine/backend/cpu/winograd.h"
+#include "purine/ops/convolution.h"
 
 namespace purine::cpu {
 namespace {
@@ -33,18 +35,8 @@ struct Geometry {
   memory::dims padding_after;
 };
 
-/// The shapes of one convolution, or of the part of it that samples [begin, end) are.
-struct Problem {
-  Shape image;
-  Shape weight;
-  Shape output;
-  Conv2dOptions options;
-  Layout layout = Layout::plain;
-
-  double operations() const {
-    return 2.0 * static_cast<double>(output.elements()) *
-           static_cast<double>(weight[1] * weight[2] * weight[3]);
-  }
+/// A convolution, or the part of it that samples [begin, end) are.
+struct Problem : ConvolutionProblem {
   int parts() const {
     const auto pixels = static_cast<double>(output[0] * output[2] * output[3]);
     return std::min(batch_parts(output[0], operations(), operations_per_part),
@@ -241,59 +233,104 @@ std::unique_ptr<Kernel> bind_empty(const BindContext& context) {
   });
 }
 
-std::unique_ptr<Kernel> bind_conv2d(const BindContext& context) {
+std::unique_ptr<Kernel> direct_convolution(ConvolutionPass pass, const ConvolutionProblem& whole) {
+  const onednn::SingleThread single_thread;
+  const Problem problem{whole};
+  switch (pass) {
+    case ConvolutionPass::forward:
+      return divide_batch(problem, [&](std::int64_t begin, std::int64_t end) {
+        return forward_sequence(problem, begin, end, problem.has_bias);
+      });
+    case ConvolutionPass::input_gradient:
+      return divide_batch(problem, [&](std::int64_t begin, std::int64_t end) {
+        return input_gradient_sequence(problem, begin, end);
+      });
+    case ConvolutionPass::weight_gradient:
+      break;
+  }
+  return std::make_unique<SummedWeightGradient>(problem, problem.has_bias, weight_gradient_parts(problem));
+}
+
+std::unique_ptr<Kernel> winograd(ConvolutionPass pass, const ConvolutionProblem& problem, int tile) {
+  const auto& [image, weight, output, options, layout, has_bias] = problem;
+  switch (pass) {
+    case ConvolutionPass::forward:
+      return winograd_convolution(image, weight, output, options, has_bias, tile);
+    case ConvolutionPass::input_gradient:
+      return winograd_input_gradient(image, weight, output, options, tile);
+    case ConvolutionPass::weight_gradient:
+      break;
+  }
+  return winograd_weight_gradient(image, weight, output, options, has_bias, tile);
+}
+
+std::unique_ptr<Kernel> bind_conv2d(const BindContext& context, const ChooseConvolution& choose) {
   const auto& contract = context.as<ops::Conv2d>();
-  const Shape& image = context.input(0).shape;
-  const Shape& output = context.output(0).shape;
-  const bool has_bias = context.inputs.size() == 3 && contract.adds_bias();
-  if (image[0] == 0) return bind_empty(context);
+  const ConvolutionProblem problem{
+      context.input(0).shape, context.input(1).shape,   context.output(0).shape,
+      contract.options(),     context.input_layouts[0], context.inputs.size() == 3 && contract.adds_bias()};
+  if (problem.image[0] == 0) return bind_empty(context);
   if (context.input(0).dtype == DType::f64) {
-    return convolution_loops(image, context.input(1).shape, output, contract.options(),
-                             context.input_layouts[0], has_bias);
+    return convolution_loops(problem.image, problem.weight, problem.output, problem.options, problem.layout,
+                             problem.has_bias);
   }
-  const onednn::SingleThread single_thread;
-  const Problem problem{image, context.input(1).shape, output, contract.options(), context.input_layouts[0]};
-  return divide_batch(problem, [&](std::int64_t begin, std::int64_t end) {
-    return forward_sequence(problem, begin, end, has_bias);
-  });
+  return make_convolution(ConvolutionPass::forward, problem, choose(ConvolutionPass::forward, problem));
 }
 
-std::unique_ptr<Kernel> bind_conv2d_input_gradient(const BindContext& context) {
-  const Conv2dOptions& options = context.as<ops::Conv2dInputGradient>().options();
-  const Shape& image = context.output(0).shape;
-  const Shape& output = context.input(0).shape;
-  if (image[0] == 0) return bind_empty(context);
+std::unique_ptr<Kernel> bind_conv2d_input_gradient(const BindContext& context,
+                                                   const ChooseConvolution& choose) {
+  const ConvolutionProblem problem{context.output(0).shape, context.input(1).shape, context.input(0).shape,
+                                   context.as<ops::Conv2dInputGradient>().options(),
+                                   context.input_layouts[0]};
+  if (problem.image[0] == 0) return bind_empty(context);
   if (context.input(0).dtype == DType::f64) {
-    return convolution_input_gradient_loops(image, context.input(1).shape, output, options,
-                                            context.input_layouts[0]);
+    return convolution_input_gradient_loops(problem.image, problem.weight, problem.output, problem.options,
+                                            problem.layout);
   }
-  const onednn::SingleThread single_thread;
-  const Problem problem{image, context.input(1).shape, output, options, context.input_layouts[0]};
-  return divide_batch(problem, [&](std::int64_t begin, std::int64_t end) {
-    return input_gradient_sequence(problem, begin, end);
-  });
+  return make_convolution(ConvolutionPass::input_gradient, problem,
+                          choose(ConvolutionPass::input_gradient, problem));
 }
 
-std::unique_ptr<Kernel> bind_conv2d_weight_gradient(const BindContext& context) {
+std::unique_ptr<Kernel> bind_conv2d_weight_gradient(const BindContext& context,
+                                                    const ChooseConvolution& choose) {
   const auto& contract = context.as<ops::Conv2dWeightGradient>();
-  const Shape& image = context.input(0).shape;
-  const Shape& output = context.input(1).shape;
-  if (image[0] == 0) return bind_empty(context);
+  const ConvolutionProblem problem{context.input(0).shape, context.output(0).shape,  context.input(1).shape,
+                                   contract.options(),     context.input_layouts[0], contract.has_bias()};
+  if (problem.image[0] == 0) return bind_empty(context);
   if (context.input(0).dtype == DType::f64) {
-    return convolution_weight_gradient_loops(image, context.output(0).shape, output, contract.options(),
-                                             context.input_layouts[0], contract.has_bias());
+    return convolution_weight_gradient_loops(problem.image, problem.weight, problem.output, problem.options,
+                                             problem.layout, problem.has_bias);
   }
-  const onednn::SingleThread single_thread;
-  const Problem problem{image, context.output(0).shape, output, contract.options(), context.input_layouts[0]};
-  return std::make_unique<SummedWeightGradient>(problem, contract.has_bias(), weight_gradient_parts(problem));
+  return make_convolution(ConvolutionPass::weight_gradient, problem,
+                          choose(ConvolutionPass::weight_gradient, problem));
 }
 
 }  // namespace
 
+std::unique_ptr<Kernel> make_convolution(ConvolutionPass pass, const ConvolutionProblem& problem,
+                                         ConvolutionAlgorithm algorithm) {
+  PURINE_CHECK(can_compute(algorithm, problem));
+  switch (algorithm) {
+    case ConvolutionAlgorithm::winograd_2:
+      return winograd(pass, problem, 2);
+    case ConvolutionAlgorithm::winograd_4:
+      return winograd(pass, problem, 4);
+    case ConvolutionAlgorithm::direct:
+      break;
+  }
+  return direct_convolution(pass, problem);
+}
+
+void add_convolutions(KernelRegistry& registry, const ChooseConvolution& choose) {
+  registry.add("conv2d", [choose](const BindContext& context) { return bind_conv2d(context, choose); });
+  registry.add("conv2d_input_gradient",
+               [choose](const BindContext& context) { return bind_conv2d_input_gradient(context, choose); });
+  registry.add("conv2d_weight_gradient",
+               [choose](const BindContext& context) { return bind_conv2d_weight_gradient(context, choose); });
+}
+
 void register_convolution(KernelRegistry& registry) {
-  registry.add("conv2d", bind_conv2d);
-  registry.add("conv2d_input_gradient", bind_conv2d_input_gradient);
-  registry.add("conv2d_weight_gradient", bind_conv2d_weight_gradient);
+  add_convolutions(registry, choose_convolution);
 }
 
 }  // namespace purine::cpu

@@ -1,0 +1,48 @@
+#include "purine/backend/cpu/convolution_choice.h"
+
+#include "purine/backend/cpu/winograd.h"
+
+namespace purine::cpu {
+
+std::string_view name_of(ConvolutionAlgorithm algorithm) {
+  switch (algorithm) {
+    case ConvolutionAlgorithm::direct:
+      return "direct";
+    case ConvolutionAlgorithm::winograd_2:
+      return "winograd_2";
+    case ConvolutionAlgorithm::winograd_4:
+      return "winograd_4";
+  }
+  return "";
+}
+
+bool can_compute(ConvolutionAlgorithm algorithm, const ConvolutionProblem& problem) {
+  if (algorithm == ConvolutionAlgorithm::direct) return true;
+  return problem.layout == Layout::channels_last && winograd_applies(problem.weight, problem.options);
+}
+
+ConvolutionAlgorithm choose_convolution(ConvolutionPass pass, const ConvolutionProblem& problem) {
+  // What the pass computes from what: the input gradient goes from outputs to image.
+  const bool backwards = pass == ConvolutionPass::input_gradient;
+  const Shape& result = backwards ? problem.image : problem.output;
+  const auto inputs = static_cast<double>(backwards ? problem.output[1] : problem.image[1]);
+  const auto outputs = static_cast<double>(result[1]);
+  const auto tiles = [&](std::int64_t extent) {
+    return static_cast<double>(result[0] * ((result[2] + extent - 1) / extent) *
+                               ((result[3] + extent - 1) / extent));
+  };
+  // Times as multiply-adds for each pair of an input and an output channel. Those of a tile are its products
+  // with a fifth more than they are, since they wait for memory, and its transforms, which are shared by all
+  // channels of one side. The last summand is the transform of the weights.
+  const auto pixels = static_cast<double>(problem.output[0] * problem.output[2] * problem.output[3]);
+  const double direct = static_cast<double>(problem.weight[2] * problem.weight[3]) * pixels;
+  const double winograd_2 = tiles(2) * (19 + 250 / outputs + 150 / inputs) + 465;
+  const double winograd_4 = tiles(4) * (46 + 600 / outputs + 500 / inputs) + 900;
+  constexpr double worthwhile = 0.9;  // what the estimates are good to
+  const bool small_tiles = winograd_2 < winograd_4;
+  const auto algorithm = small_tiles ? ConvolutionAlgorithm::winograd_2 : ConvolutionAlgorithm::winograd_4;
+  const bool wins = (small_tiles ? winograd_2 : winograd_4) < worthwhile * direct;
+  return wins && can_compute(algorithm, problem) ? algorithm : ConvolutionAlgorithm::direct;
+}
+
+}  // namespace purine::cpu

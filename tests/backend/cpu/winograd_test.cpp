@@ -1,0 +1,471 @@
+// Winograd's convolution against plain sums in f64. How far they may differ is derived, element by element:
+// with u = 2^-24, a result that is made of terms t_i by k roundings each is off by at most k u sum |t_i|
+// (first order in u), and what the transforms make of the terms' absolute values is computed here in f64.
+#include "purine/backend/cpu/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "purine/backend/cpu/convolution.h"
+#include "tests/backend/cpu/compare_kernels.h"
+#include "tests/backend/cpu/vector_targets.h"
+
+namespace purine {
+namespace {
+
+using cpu::ConvolutionAlgorithm;
+using ops::Conv2dOptions;
+using test::Array;
+using test::BoundOperator;
+using test::normal_array;
+
+using Matrix = std::vector<std::vector<double>>;
+
+/// The absolute values of the three matrices for m outputs, from their definition: with the points p_i and
+/// N(x) = product of (x - p_i), row i of B^T is N(x) / (x - p_i), of G is (1, p_i, p_i^2) / N'(p_i), of A is
+/// (1, p_i, ..., p_i^(m - 1)); the last ones, for infinity, are N(x), (0, 0, 1) and (0, ..., 0, 1).
+struct Transforms {
+  explicit Transforms(int outputs) : m(outputs), n(outputs + 2) {
+    const double a = std::sqrt(0.5);
+    const std::vector<double> points =
+        m == 2 ? std::vector<double>{0, 1, -1} : std::vector<double>{0, a, -a, 2 * a, -2 * a};
+    for (std::size_t i = 0; i <= points.size(); ++i) {
+      const bool infinite = i == points.size();
+      std::vector<double> polynomial{1};
+      double derivative = 1;
+      for (std::size_t j = 0; j < points.size(); ++j) {
+        if (j == i) continue;
+        std::vector<double> product(polynomial.size() + 1);
+        for (std::size_t k = 0; k < polynomial.size(); ++k) {
+          product[k + 1] += polynomial[k];
+          product[k] -= points[j] * polynomial[k];
+        }
+        polynomial = product;
+        if (!infinite) derivative *= points[i] - points[j];
+      }
+      polynomial.resize(static_cast<std::size_t>(n));
+      b.push_back(polynomial);
+      g.push_back(infinite ? std::vector<double>{0, 0, 1} : powers(points[i], 3, derivative));
+      a_.push_back(powers(infinite ? 0 : points[i], m, 1));
+      if (infinite)
+        a_.back() = [&] {
+          std::vector<double> last(static_cast<std::size_t>(m));
+          last.back() = 1;
+          return last;
+        }();
+    }
+    for (Matrix* matrix : {&b, &g, &a_}) {
+      for (std::vector<double>& row : *matrix) {
+        for (double& value : row) value = std::abs(value);
+      }
+    }
+  }
+  static std::vector<double> powers(double point, int count, double divisor) {
+    std::vector<double> row;
+    for (int k = 0; k < count; ++k) row.push_back(std::pow(point, k) / divisor);
+    return row;
+  }
+
+  int m;
+  int n;
+  Matrix b;   // |B^T|, n x n
+  Matrix g;   // |G|, n x 3
+  Matrix a_;  // |A|, n x m
+};
+
+/// matrix * x * matrix^T for a square x; `transposed` for matrix^T * x * matrix.
+Matrix both_sides(const Matrix& matrix, const Matrix& x, bool transposed = false) {
+  const std::size_t rows = transposed ? matrix[0].size() : matrix.size();
+  const auto factor = [&](std::size_t i, std::size_t k) { return transposed ? matrix[k][i] : matrix[i][k]; };
+  Matrix half(rows, std::vector<double>(x.size()));
+  Matrix result(rows, std::vector<double>(rows));
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      for (std::size_t k = 0; k < x.size(); ++k) half[i][j] += factor(i, k) * x[k][j];
+    }
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < rows; ++j) {
+      for (std::size_t k = 0; k < x.size(); ++k) result[i][j] += half[i][k] * factor(j, k);
+    }
+  }
+  return result;
+}
+
+void add_products(const Matrix& a, const Matrix& b, Matrix& sum) {
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    for (std::size_t j = 0; j < sum.size(); ++j) sum[i][j] += a[i][j] * b[i][j];
+  }
+}
+
+Matrix square(int extent) {
+  const auto size = static_cast<std::size_t>(extent);
+  return Matrix(size, std::vector<double>(size));
+}
+
+/// |x| of one image of one channel, from (row, column) on; 0 outside.
+Matrix pixels(const Array& images, std::int64_t sample, std::int64_t channel, std::int64_t row,
+              std::int64_t column, int extent) {
+  const Shape& shape = images.shape();
+  Matrix result = square(extent);
+  for (int i = 0; i < extent; ++i) {
+    for (int j = 0; j < extent; ++j) {
+      if (row + i < 0 || row + i >= shape[2] || column + j < 0 || column + j >= shape[3]) continue;
+      const std::int64_t at = ((sample * shape[1] + channel) * shape[2] + row + i) * shape[3] + column + j;
+      result[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = std::abs(images.at(at));
+    }
+  }
+  return result;
+}
+
+struct Problem {
+  Conv2dOptions options;
+  Shape image;
+  Shape weight;
+};
+
+/// Calls function(sample, row, column) for each tile of m x m of a grid.
+void for_tiles(const Shape& grid, int m,
+               const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& function) {
+  for (std::int64_t s = 0; s < grid[0]; ++s) {
+    for (std::int64_t i = 0; i < grid[2]; i += m) {
+      for (std::int64_t j = 0; j < grid[3]; j += m) function(s, i, j);
+    }
+  }
+}
+
+/// Sums of the terms' absolute values of every result; `weight(o, c, p, q)` is between its channel o and the
+/// image's c.
+Array forward_terms(const Transforms& t, const Array& image, const Shape& result_shape, std::int64_t top,
+                    std::int64_t left,
+                    const std::function<double(std::int64_t, std::int64_t, int, int)>& weight) {
+  Array result({result_shape, DType::f64});
+  const std::int64_t channels = image.shape()[1];
+  std::vector<Matrix> weights;
+  for (std::int64_t o = 0; o < result_shape[1]; ++o) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      Matrix w = square(3);
+      for (int p = 0; p < 3; ++p) {
+        for (int q = 0; q < 3; ++q)
+          w[static_cast<std::size_t>(p)][static_cast<std::size_t>(q)] = std::abs(weight(o, c, p, q));
+      }
+      weights.push_back(both_sides(t.g, w));
+    }
+  }
+  for_tiles(result_shape, t.m, [&](std::int64_t s, std::int64_t row, std::int64_t column) {
+    std::vector<Matrix> transformed;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      transformed.push_back(both_sides(t.b, pixels(image, s, c, row - top, column - left, t.n)));
+    }
+    for (std::int64_t o = 0; o < result_shape[1]; ++o) {
+      Matrix sum = square(t.n);
+      for (std::int64_t c = 0; c < channels; ++c) {
+        add_products(transformed[static_cast<std::size_t>(c)],
+                     weights[static_cast<std::size_t>(o * channels + c)], sum);
+      }
+      const Matrix tile = both_sides(t.a_, sum, true);
+      for (std::int64_t i = row; i < std::min(row + t.m, result_shape[2]); ++i) {
+        for (std::int64_t j = column; j < std::min(column + t.m, result_shape[3]); ++j) {
+          result.set(((s * result_shape[1] + o) * result_shape[2] + i) * result_shape[3] + j,
+                     tile[static_cast<std::size_t>(i - row)][static_cast<std::size_t>(j - column)]);
+        }
+      }
+    }
+  });
+  return result;
+}
+
+Array weight_gradient_terms(const Transforms& t, const Array& image, const Array& output_gradient,
+                            const Conv2dOptions& options) {
+  const std::int64_t channels = image.shape()[1];
+  const std::int64_t outputs = output_gradient.shape()[1];
+  Array result({{outputs, channels, 3, 3}, DType::f64});
+  std::vector<Matrix> sums(static_cast<std::size_t>(outputs * channels), square(t.n));
+  for_tiles(output_gradient.shape(), t.m, [&](std::int64_t s, std::int64_t row, std::int64_t column) {
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      const Matrix gradient = both_sides(t.a_, pixels(output_gradient, s, o, row, column, t.m));
+      for (std::int64_t c = 0; c < channels; ++c) {
+        add_products(
+            gradient,
+            both_sides(t.b, pixels(image, s, c, row - options.padding[0], column - options.padding[1], t.n)),
+            sums[static_cast<std::size_t>(o * channels + c)]);
+      }
+    }
+  });
+  for (std::size_t k = 0; k < sums.size(); ++k) {
+    const Matrix kernel = both_sides(t.g, sums[k], true);
+    for (std::size_t i = 0; i < 9; ++i)
+      result.set(static_cast<std::int64_t>(9 * k + i), kernel[i / 3][i % 3]);
+  }
+  return result;
+}
+
+/// Expects |actual - expected| <= roundings * 2^-24 * terms, element by element.
+void expect_within(const Array& actual, const Array& expected, const Array& terms, double roundings,
+                   const std::string& what) {
+  ASSERT_EQ(actual.shape().text(), expected.shape().text()) << what;
+  ASSERT_EQ(terms.shape().text(), expected.shape().text()) << what;
+  for (std::int64_t i = 0; i < actual.elements(); ++i) {
+    const double allowed = roundings * std::ldexp(1, -24) * terms.at(i);
+    ASSERT_LE(std::abs(actual.at(i) - expected.at(i)), allowed)
+        << what << ", element " << i << ": " << actual.at(i) << ", expected " << expected.at(i);
+  }
+}
+
+KernelRegistry kernels_of(ConvolutionAlgorithm algorithm) {
+  KernelRegistry registry;
+  cpu::add_convolutions(registry, [=](cpu::ConvolutionPass, const cpu::ConvolutionProblem& problem) {
+    return cpu::can_compute(algorithm, problem) ? algorithm : ConvolutionAlgorithm::direct;
+  });
+  return registry;
+}
+
+ConvolutionAlgorithm algorithm_of(int m) {
+  return m == 2 ? ConvolutionAlgorithm::winograd_2 : ConvolutionAlgorithm::winograd_4;
+}
+
+std::vector<Array> run(const ContractPtr& contract, const std::vector<Array>& inputs, int m) {
+  const KernelRegistry kernels = kernels_of(algorithm_of(m));
+  std::vector<Array> single;
+  for (const Array& input : inputs) single.push_back(input.as(DType::f32));
+  return test::run_operator(contract, single, {.layout = Layout::channels_last, .kernels = &kernels});
+}
+
+/// Values that f32 holds exactly: what f64 is given is what f32 is given.
+Array values(const Shape& shape, std::uint64_t stream) {
+  return normal_array(shape, stream).as(DType::f32).as(DType::f64);
+}
+
+// Roundings that a result passes through, constants that are no f32 numbers included. Input: two dimensions
+// of at most 3; weight: 4 each; result: 4 each; output gradient: 3 each; weight gradient: 5 each.
+constexpr double forward_roundings(std::int64_t channels) {
+  return 2 * 3 + 2 * 4 + static_cast<double>(channels) + 2 * 4 + 1;
+}
+constexpr double weight_gradient_roundings(std::int64_t tiles) {
+  return 2 * 3 + 2 * 3 + static_cast<double>(tiles) + 2 * 5;
+}
+
+void compare(const Problem& problem) {
+  const auto& [options, image_shape, weight_shape] = problem;
+  const Array image = values(image_shape, 1);
+  const Array weight = values(weight_shape, 2);
+  const Array bias = values({weight_shape[0]}, 3);
+  const auto forward = std::make_shared<ops::Conv2d>(options);
+  const Shape output_shape = forward->infer(std::vector{image.info(), weight.info()})[0].shape;
+  const Array output_gradient = values(output_shape, 4);
+  const auto input_gradient = std::make_shared<ops::Conv2dInputGradient>(
+      options, std::array<std::int64_t, 2>{image_shape[2], image_shape[3]});
+  const auto weight_gradient =
+      std::make_shared<ops::Conv2dWeightGradient>(options, std::array<std::int64_t, 2>{3, 3}, true);
+  const std::int64_t channels = image_shape[1];
+  const std::int64_t outputs = weight_shape[0];
+  const auto weight_at = [&](std::int64_t o, std::int64_t c, int p, int q) {
+    return weight.at(((o * channels + c) * 3 + p) * 3 + q);
+  };
+  for (const int m : {2, 4}) {
+    const std::string what = "m = " + std::to_string(m) + ", image " + image_shape.text() + ", weight " +
+                             weight_shape.text() + " " + forward->attributes();
+    const Transforms transforms(m);
+    Array terms =
+        forward_terms(transforms, image, output_shape, options.padding[0], options.padding[1], weight_at);
+    const std::int64_t plane = output_shape[2] * output_shape[3];
+    for (std::int64_t i = 0; i < terms.elements(); ++i) {
+      terms.set(i, terms.at(i) + std::abs(bias.at(i / plane % outputs)));
+    }
+    expect_within(run(forward, {image, weight, bias}, m)[0],
+                  test::run_operator(forward, {image, weight, bias})[0], terms, forward_roundings(channels),
+                  "forward, " + what);
+    expect_within(
+        run(input_gradient, {output_gradient, weight}, m)[0],
+        test::run_operator(input_gradient, {output_gradient, weight})[0],
+        forward_terms(
+            transforms, output_gradient, image_shape, 2 - options.padding[0], 2 - options.padding[1],
+            [&](std::int64_t c, std::int64_t o, int p, int q) { return weight_at(o, c, 2 - p, 2 - q); }),
+        forward_roundings(outputs), "input gradient, " + what);
+    const std::vector<Array> actual = run(weight_gradient, {image, output_gradient}, m);
+    const std::vector<Array> expected = test::run_operator(weight_gradient, {image, output_gradient});
+    const auto tiles = [&](std::int64_t extent) { return (extent + m - 1) / m; };
+    expect_within(actual[0], expected[0], weight_gradient_terms(transforms, image, output_gradient, options),
+                  weight_gradient_roundings(image_shape[0] * tiles(output_shape[2]) * tiles(output_shape[3])),
+                  "weight gradient, " + what);
+    Array bias_terms({{outputs}, DType::f64});
+    for (std::int64_t i = 0; i < output_gradient.elements(); ++i) {
+      const std::int64_t o = i / plane % outputs;
+      bias_terms.set(o, bias_terms.at(o) + std::abs(output_gradient.at(i)));
+    }
+    expect_within(actual[1], expected[1], bias_terms, static_cast<double>(image_shape[0] * plane),
+                  "bias gradient, " + what);
+  }
+}
+
+constexpr Conv2dOptions padded{.padding = {1, 1, 1, 1}};
+
+TEST(WinogradTest, WholeTiles) {
+  test::with_every_vector_target([] { compare({padded, {2, 16, 8, 8}, {32, 16, 3, 3}}); });
+}
+
+TEST(WinogradTest, ExtentsThatAreNoMultiplesOfATile) {
+  test::with_every_vector_target([] {
+    compare({padded, {2, 16, 7, 9}, {16, 16, 3, 3}});
+    compare({padded, {1, 8, 5, 6}, {24, 8, 3, 3}});
+    compare({padded, {1, 4, 1, 2}, {4, 4, 3, 3}});
+  });
+}
+
+TEST(WinogradTest, ChannelsThatNoVectorDivides) {
+  test::with_every_vector_target([] {
+    compare({padded, {2, 1, 6, 6}, {1, 1, 3, 3}});
+    compare({padded, {2, 5, 6, 7}, {3, 5, 3, 3}});
+    compare({padded, {1, 19, 5, 5}, {53, 19, 3, 3}});
+  });
+}
+
+TEST(WinogradTest, EveryPadding) {
+  test::with_every_vector_target([] {
+    for (std::int64_t before = 0; before <= 2; ++before) {
+      for (std::int64_t after = 0; after <= 2; ++after) {
+        compare({{.padding = {before, after, after, before}}, {1, 3, 5, 6}, {4, 3, 3, 3}});
+      }
+    }
+    // Results that no pixel reaches; windows that start after the image's first pixel.
+    compare({{.padding = {4, 3, 3, 5}}, {1, 2, 4, 3}, {3, 2, 3, 3}});
+  });
+}
+
+TEST(WinogradTest, ASinglePixelOfOutput) {
+  test::with_every_vector_target([] { compare({{}, {1, 6, 3, 3}, {5, 6, 3, 3}}); });
+}
+
+TEST(WinogradTest, SumsOverManyChannels) {
+  compare({padded, {1, 300, 4, 4}, {8, 300, 3, 3}});
+}
+
+/// Several parts over tiles, over channels, and many blocks of tiles a part: the same bits in any order, and
+/// nothing left over from one execution to the next.
+TEST(WinogradTest, PartsGiveTheSameBitsInAnyOrder) {
+  struct Case {
+    Shape image;
+    Shape weight;
+  };
+  for (const Case& c : {Case{{9, 4, 33, 37}, {8, 4, 3, 3}}, Case{{2, 8, 6, 6}, {400, 8, 3, 3}}}) {
+    compare({padded, c.image, c.weight});
+    const Array image = values(c.image, 1).as(DType::f32);
+    const Array weight = values(c.weight, 2).as(DType::f32);
+    const Array output_gradient = values({c.image[0], c.weight[0], c.image[2], c.image[3]}, 4).as(DType::f32);
+    const auto forward = std::make_shared<ops::Conv2d>(padded);
+    const auto weight_gradient =
+        std::make_shared<ops::Conv2dWeightGradient>(padded, std::array<std::int64_t, 2>{3, 3}, false);
+    for (const int m : {2, 4}) {
+      const KernelRegistry kernels = kernels_of(algorithm_of(m));
+      const auto check = [&](const ContractPtr& contract, const std::vector<Array>& inputs, int least_parts) {
+        test::RunOptions options{.layout = Layout::channels_last, .kernels = &kernels};
+        BoundOperator bound(contract, test::infos_of(inputs), options);
+        EXPECT_GE(bound.parts(), least_parts);
+        const std::vector<Array> results = bound.run(inputs);
+        EXPECT_TRUE(bound.run(inputs) == results);
+        for (const test::PartOrder order : {test::PartOrder::descending, test::PartOrder::shuffled}) {
+          options.part_order = order;
+          EXPECT_TRUE(test::run_operator(contract, inputs, options) == results);
+        }
+      };
+      check(forward, {image, weight}, 2);
+      check(weight_gradient, {image, output_gradient}, c.weight[0] > 200 ? 2 : 1);
+    }
+  }
+}
+
+/// The error's growth over plain sums that the choice of points promises, in root mean square.
+TEST(WinogradTest, ErrorsAreLittleLargerThanThoseOfPlainSums) {
+  const Array image = values({1, 128, 24, 24}, 1);
+  const Array weight = values({8, 128, 3, 3}, 2);
+  const auto forward = std::make_shared<ops::Conv2d>(padded);
+  const Array exact = test::run_operator(forward, {image, weight})[0];
+  const auto error = [&](const Array& actual) {
+    double squares = 0;
+    for (std::int64_t i = 0; i < exact.elements(); ++i) {
+      const double difference = actual.at(i) - exact.at(i);
+      squares += difference * difference;
+    }
+    return std::sqrt(squares / static_cast<double>(exact.elements()));
+  };
+  // Plain sums in f32, over channels within each element of the kernel's window.
+  Array plain({exact.shape(), DType::f32});
+  const Array single_image = image.as(DType::f32);
+  for (std::int64_t o = 0; o < 8; ++o) {
+    for (std::int64_t i = 0; i < 24; ++i) {
+      for (std::int64_t j = 0; j < 24; ++j) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < 9; ++k) {
+          const std::int64_t row = i + k / 3 - 1;
+          const std::int64_t column = j + k % 3 - 1;
+          if (row < 0 || row >= 24 || column < 0 || column >= 24) continue;
+          for (std::int64_t c = 0; c < 128; ++c) {
+            sum = std::fma(static_cast<float>(image.at((c * 24 + row) * 24 + column)),
+                           static_cast<float>(weight.at((o * 128 + c) * 9 + k)), sum);
+          }
+        }
+        plain.set((o * 24 + i) * 24 + j, static_cast<double>(sum));
+      }
+    }
+  }
+  EXPECT_LT(error(run(forward, {image, weight}, 2)[0]), error(plain));
+  EXPECT_LT(error(run(forward, {image, weight}, 4)[0]), 2 * error(plain));
+}
+
+TEST(WinogradTest, OnlyComputesWhatItCan) {
+  const cpu::ConvolutionProblem possible{
+      {1, 4, 8, 8}, {4, 4, 3, 3}, {1, 4, 8, 8}, padded, Layout::channels_last};
+  EXPECT_TRUE(cpu::can_compute(ConvolutionAlgorithm::winograd_2, possible));
+  EXPECT_TRUE(cpu::can_compute(ConvolutionAlgorithm::winograd_4, possible));
+  const auto refuses = [&](const std::function<void(cpu::ConvolutionProblem&)>& change) {
+    cpu::ConvolutionProblem changed = possible;
+    change(changed);
+    return !cpu::can_compute(ConvolutionAlgorithm::winograd_4, changed) &&
+           cpu::can_compute(ConvolutionAlgorithm::direct, changed);
+  };
+  EXPECT_TRUE(refuses([](auto& problem) { problem.layout = Layout::plain; }));
+  EXPECT_TRUE(refuses([](auto& problem) { problem.options.stride = {1, 2}; }));
+  EXPECT_TRUE(refuses([](auto& problem) { problem.options.dilation = {2, 1}; }));
+  EXPECT_TRUE(refuses([](auto& problem) { problem.options.groups = 2; }));
+  EXPECT_TRUE(refuses([](auto& problem) { problem.weight = {4, 4, 3, 1}; }));
+  EXPECT_TRUE(refuses([](auto& problem) { problem.weight = {4, 4, 5, 5}; }));
+}
+
+/// Square images, 3 x 3 kernels.
+ConvolutionAlgorithm chosen(cpu::ConvolutionPass pass, std::int64_t batch, std::int64_t channels,
+                            std::int64_t extent, std::int64_t outputs) {
+  return cpu::choose_convolution(pass, {{batch, channels, extent, extent},
+                                        {outputs, channels, 3, 3},
+                                        {batch, outputs, extent, extent},
+                                        padded,
+                                        Layout::channels_last});
+}
+
+TEST(ConvolutionChoiceTest, FollowsTheMultiplicationsThatTilesSave) {
+  for (const auto pass : {cpu::ConvolutionPass::forward, cpu::ConvolutionPass::input_gradient,
+                          cpu::ConvolutionPass::weight_gradient}) {
+    EXPECT_EQ(chosen(pass, 32, 64, 56, 192), ConvolutionAlgorithm::winograd_4);
+    EXPECT_EQ(chosen(pass, 32, 192, 7, 384), ConvolutionAlgorithm::winograd_4);
+    // Tiles of 4 x 4 would mostly lie outside of images of 2 x 2.
+    EXPECT_EQ(chosen(pass, 256, 192, 2, 192), ConvolutionAlgorithm::winograd_2);
+    // Too few channels to share a transform, too few pixels to share the weights'.
+    EXPECT_EQ(chosen(pass, 32, 3, 56, 8), ConvolutionAlgorithm::direct);
+    EXPECT_EQ(chosen(pass, 1, 192, 7, 384), ConvolutionAlgorithm::direct);
+  }
+}
+
+TEST(ConvolutionChoiceTest, TakesNothingThatCannotComputeIt) {
+  const cpu::ConvolutionProblem large{
+      {32, 64, 56, 56}, {192, 64, 3, 3}, {32, 192, 56, 56}, padded, Layout::plain};
+  EXPECT_EQ(cpu::choose_convolution(cpu::ConvolutionPass::forward, large), ConvolutionAlgorithm::direct);
+}
+
+}  // namespace
+}  // namespace purine
