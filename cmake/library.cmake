@@ -48,7 +48,7 @@ generate_registration(${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp r
 # purine/purine.h, the whole interface: the headers of the folders that a user's program works with. Those that only the
 # library's own sources share are named *_helpers.h.
 set(public_headers "")
-foreach(folder core graph ops gradient nn models optim parallel data io trace session train)
+foreach(folder core graph ops gradient nn models optim parallel net data io trace session train)
   file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/purine/${folder}/*.h)
   list(FILTER headers EXCLUDE REGEX "_helpers\\.h$")
   list(APPEND public_headers ${headers})
@@ -63,7 +63,22 @@ ${public_headers}")
 
 file(GLOB_RECURSE PURINE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/purine/*.cpp)
 list(FILTER PURINE_SOURCES EXCLUDE REGEX "/purine/cli/main\\.cpp$")
-add_library(purine STATIC ${PURINE_SOURCES}
+list(FILTER PURINE_SOURCES EXCLUDE REGEX "/purine/net/(no_)?mpi/")
+# MPI, or what takes its place; the latter is compiled in any case, so that it stays right.
+foreach(alternative mpi no_mpi)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/purine/net/${alternative}/*.cpp)
+  if(PURINE_WITH_MPI OR alternative STREQUAL no_mpi)
+    add_library(purine_${alternative} OBJECT ${sources})
+    target_include_directories(purine_${alternative} PRIVATE ${PROJECT_SOURCE_DIR})
+    purine_set_options(purine_${alternative})
+  endif()
+endforeach()
+set(purine_messenger no_mpi)
+if(PURINE_WITH_MPI)
+  target_link_libraries(purine_mpi PRIVATE MPI::MPI_C)
+  set(purine_messenger mpi)
+endif()
+add_library(purine STATIC ${PURINE_SOURCES} $<TARGET_OBJECTS:purine_${purine_messenger}>
   ${PROJECT_BINARY_DIR}/generated/register_operators.cpp
   ${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp)
 add_library(purine::purine ALIAS purine)
@@ -91,6 +106,9 @@ target_link_libraries(purine
   PUBLIC Threads::Threads fmt::fmt
   PRIVATE spdlog::spdlog OneDNN::OneDNN hwy::hwy hwloc::hwloc tomlplusplus::tomlplusplus ZLIB::ZLIB JPEG::JPEG PNG::PNG
     OpenMP::OpenMP_CXX $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:CLI11::CLI11>)
+if(PURINE_WITH_MPI)
+  target_link_libraries(purine PRIVATE $<LINK_ONLY:MPI::MPI_C>)  # no other source includes mpi.h
+endif()
 purine_set_options(purine)
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/purine/cli/main.cpp)

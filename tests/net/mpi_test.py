@@ -1,0 +1,34 @@
+"""What every endpoint must do, of the one over MPI, whose ranks are processes."""
+import unittest
+
+import ranks
+
+CHECKS = ["random_traffic", "begin_from_listener", "gather", "announce", "other_size"]
+
+
+class MpiTest(ranks.RanksTest):
+    def expect_checks(self, count, checks, environment):
+        status, output, error, _ = self.run_ranks(count, "check", *checks, environment=environment)
+        passed = {f"rank {rank} passed {check}" for rank in range(count) for check in checks}
+        self.assertEqual(passed - set(output.splitlines()), set(), error)
+        return status
+
+    def test_conforms_with_two_ranks(self):
+        self.assertEqual(self.expect_checks(2, CHECKS, {}), 0)
+
+    def test_conforms_with_three_ranks(self):
+        self.assertEqual(self.expect_checks(3, CHECKS, {}), 0)
+
+    def test_conforms_with_four_ranks_over_tcp(self):
+        self.assertEqual(self.expect_checks(4, CHECKS, ranks.TCP), 0)
+
+    def test_conforms_with_chunks_of_odd_size(self):
+        self.assertEqual(self.expect_checks(2, CHECKS, ranks.TCP | {"CHUNK_BYTES": "9973"}), 0)
+
+    def test_failure_reaches_all_ranks(self):
+        for environment in ({}, ranks.TCP):
+            self.assertNotEqual(self.expect_checks(4, ["fail"], environment), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,112 @@
+// One rank of a test that mpirun starts:
+//   net_rank check NAME…      runs these checks of endpoints
+//   net_rank steps N HOW      passes messages around in a ring N times; HOW is what rank 1 does in the
+//   middle:
+//                             `nothing`, or leaves by `return` or `exit`
+//   net_rank alone            says how many ranks MPI knows of
+// A failure is one line on standard error and status 1.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "purine/net/mpi_endpoint.h"
+#include "purine/net/transport/waiter.h"
+#include "tests/net/conformance.h"
+
+namespace {
+
+using namespace purine;
+
+/// The stall limit of these tests, from the environment.
+net::ConnectionOptions options() {
+  net::ConnectionOptions options;
+  if (const char* limit = std::getenv("STALL_LIMIT_MS")) {
+    options.stall_limit = std::chrono::milliseconds(std::atol(limit));
+  }
+  if (const char* bytes = std::getenv("CHUNK_BYTES")) {
+    options.chunk_bytes = static_cast<std::size_t>(std::atol(bytes));
+    options.bytes_in_flight = 4 * options.chunk_bytes;
+  }
+  return options;
+}
+
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void check(Endpoint& endpoint, const std::vector<std::string>& names) {
+  for (const test::EndpointCheck& one : test::endpoint_checks()) {
+    if (std::find(names.begin(), names.end(), one.name) == names.end()) continue;
+    try {
+      one.run(endpoint);
+    } catch (const std::exception& error) {
+      endpoint.fail(one.name + ": " + error.what());
+      throw;
+    }
+    say(fmt::format("rank {} passed {}", endpoint.rank(), one.name));
+  }
+}
+
+/// False if this rank leaves early.
+bool pass_around(Endpoint& endpoint, std::int64_t steps, const std::string& how) {
+  const int next = (endpoint.rank() + 1) % endpoint.size();
+  const int previous = (endpoint.rank() + endpoint.size() - 1) % endpoint.size();
+  std::vector<std::int64_t> sent(100'000);
+  std::vector<std::int64_t> received(100'000);
+  const std::size_t bytes = sent.size() * sizeof(sent[0]);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    if (endpoint.rank() == 1 && step == steps / 2 && how != "nothing") {
+      if (how == "exit") std::exit(0);
+      return false;
+    }
+    std::fill(sent.begin(), sent.end(), 1000 * step + endpoint.rank());
+    net::Waiter waiter;
+    endpoint.receive({previous, 1, step}, reinterpret_cast<std::byte*>(received.data()), bytes, waiter, 0);
+    endpoint.send({next, 1, step}, reinterpret_cast<const std::byte*>(sent.data()), bytes, 0, waiter, 0);
+    waiter.wait(2);
+    if (received != std::vector<std::int64_t>(received.size(), 1000 * step + previous)) {
+      throw std::runtime_error("another message came");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const std::unique_ptr<Endpoint> endpoint = net::connect_mpi(options());
+  try {
+    say(fmt::format("rank {} of {} is process {} on {}", endpoint->rank(), endpoint->size(), ::getpid(),
+                    endpoint->host(endpoint->rank())));
+    if (arguments.at(0) == "check") {
+      check(*endpoint, {arguments.begin() + 1, arguments.end()});
+    } else if (arguments[0] == "steps") {
+      if (pass_around(*endpoint, std::stol(arguments.at(1)), arguments.at(2))) {
+        say(fmt::format("rank {} is done", endpoint->rank()));
+      }
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rank {} failed: {}\n", endpoint->rank(), error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,254 @@
+#include "purine/net/transport/transfers.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace purine::net {
+namespace {
+
+/// Rank 0 of 3. It writes down what it is asked to do, and does nothing.
+class RecordingMessenger final : public Messenger {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 3; }
+  int local_rank() const override { return 0; }
+  const std::string& host(int) const override { return host_; }
+  std::uint32_t slots() const override { return slots_count; }
+  void send_words(int peer, std::string encoded) override {
+    const Words words = Words::decode(encoded);
+    if (words.kind == Words::Kind::credit) {
+      calls.push_back(fmt::format("credit to {}: channel {} version {} slot {} bytes {}", peer, words.channel,
+                                  words.version, words.slot, words.bytes));
+    } else if (words.kind == Words::Kind::refusal) {
+      calls.push_back(fmt::format("refusal to {}: slot {} bytes {}", peer, words.slot, words.bytes));
+    }
+  }
+  void send_chunk(int peer, std::uint32_t slot, const std::byte*, std::size_t bytes,
+                  std::uint64_t ticket) override {
+    calls.push_back(fmt::format("send to {}: slot {} bytes {}", peer, slot, bytes));
+    sends.push_back(ticket);
+  }
+  void receive_chunk(int peer, std::uint32_t slot, std::byte*, std::size_t bytes,
+                     std::uint64_t ticket) override {
+    calls.push_back(fmt::format("receive from {}: slot {} bytes {}", peer, slot, bytes));
+    receives.push_back(ticket);
+  }
+  void withdraw(std::uint64_t ticket) override { calls.push_back(fmt::format("withdraw {}", ticket)); }
+  bool sending() const override { return false; }
+  bool poll(MessengerListener&) override { return false; }
+  void finish() override {}
+
+  std::vector<std::string> take_calls() { return std::exchange(calls, {}); }
+
+  std::uint32_t slots_count = 1000;
+  std::vector<std::string> calls;
+  std::vector<std::uint64_t> sends;     // tickets, in the order of the chunks
+  std::vector<std::uint64_t> receives;  // tickets, in the order of the chunks
+
+ private:
+  std::string host_ = "here";
+};
+
+class RecordingListener final : public CompletionListener {
+ public:
+  void completed(std::uint64_t tag, std::exception_ptr error) override {
+    std::string text = std::to_string(tag);
+    if (error) {
+      text += ": ";
+      try {
+        std::rethrow_exception(error);
+      } catch (const std::exception& caught) {
+        text += caught.what();
+      }
+    }
+    completions.push_back(text);
+  }
+  std::vector<std::string> take() { return std::exchange(completions, {}); }
+  std::vector<std::string> completions;
+};
+
+using Texts = std::vector<std::string>;
+
+class TransfersTest : public testing::Test {
+ protected:
+  Words credit(std::uint32_t channel, std::int64_t bytes, std::uint32_t slot) {
+    return {.kind = Words::Kind::credit, .channel = channel, .version = 0, .bytes = bytes, .slot = slot};
+  }
+  void send(std::uint32_t channel, std::size_t bytes, double urgency) {
+    transfers.send({{1, channel, 0}, memory.data(), bytes, urgency, &listener, channel});
+  }
+  void receive(int peer, std::uint32_t channel, std::size_t bytes) {
+    transfers.receive({{peer, channel, 0}, memory.data(), bytes, 0, &listener, channel});
+  }
+
+  std::array<std::byte, 1024> memory{};
+  RecordingMessenger messenger;
+  RecordingListener listener;
+  Transfers transfers{messenger, {.chunk_bytes = 10, .bytes_in_flight = 20}};
+};
+
+TEST_F(TransfersTest, SendsOnlyWithCreditWhicheverComesFirst) {
+  send(5, 7, 0);
+  EXPECT_EQ(messenger.take_calls(), Texts{});
+  transfers.credit(1, credit(5, 7, 3));
+  EXPECT_EQ(messenger.take_calls(), Texts{"send to 1: slot 3 bytes 7"});
+
+  transfers.credit(1, credit(6, 0, 4));
+  EXPECT_EQ(messenger.take_calls(), Texts{});
+  send(6, 0, 0);
+  EXPECT_EQ(messenger.take_calls(), Texts{"send to 1: slot 4 bytes 0"});
+
+  transfers.chunk_sent(messenger.sends[1]);
+  EXPECT_EQ(listener.take(), Texts{"6"});
+  transfers.chunk_sent(messenger.sends[0]);
+  EXPECT_EQ(listener.take(), Texts{"5"});
+  EXPECT_EQ(transfers.pending(), 0u);
+  EXPECT_EQ(transfers.sent(1), 2);
+}
+
+TEST_F(TransfersTest, TheMostUrgentMessageGivesTheNextChunk) {
+  transfers.credit(1, credit(1, 35, 1));
+  transfers.credit(1, credit(2, 15, 2));
+  transfers.credit(1, credit(3, 4, 3));
+  transfers.credit(1, credit(4, 4, 4));
+  send(1, 35, 9);  // two chunks fill what may be in flight
+  send(2, 15, 5);
+  send(3, 4, 1);
+  send(4, 4, 5);  // as urgent as the second, but later
+  EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 1 bytes 10", "send to 1: slot 1 bytes 10"}));
+  transfers.chunk_sent(messenger.sends[0]);
+  EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 3 bytes 4", "send to 1: slot 2 bytes 10"}));
+  transfers.chunk_sent(messenger.sends[1]);
+  EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 2 bytes 5", "send to 1: slot 4 bytes 4"}));
+  for (std::size_t i = 2; i < messenger.sends.size(); ++i) transfers.chunk_sent(messenger.sends[i]);
+  EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 1 bytes 10", "send to 1: slot 1 bytes 5"}));
+  EXPECT_EQ(listener.take(), (Texts{"3", "2", "4", "1"}));
+}
+
+TEST_F(TransfersTest, PeersDoNotWaitForEachOther) {
+  transfers.credit(1, credit(1, 100, 1));
+  transfers.credit(2, {.kind = Words::Kind::credit, .channel = 1, .bytes = 5, .slot = 8});
+  send(1, 100, 0);
+  messenger.take_calls();
+  transfers.send({{2, 1, 0}, memory.data(), 5, 9, &listener, 0});
+  EXPECT_EQ(messenger.take_calls(), Texts{"send to 2: slot 8 bytes 5"});
+}
+
+TEST_F(TransfersTest, ReceivesArePostedBeforeTheirCreditIsGiven) {
+  receive(2, 7, 15);
+  EXPECT_EQ(messenger.take_calls(),
+            (Texts{"receive from 2: slot 0 bytes 10", "receive from 2: slot 0 bytes 5",
+                   "credit to 2: channel 7 version 0 slot 0 bytes 15"}));
+  receive(2, 8, 0);
+  receive(1, 9, 1);
+  EXPECT_EQ(messenger.take_calls(),
+            (Texts{"receive from 2: slot 1 bytes 0", "credit to 2: channel 8 version 0 slot 1 bytes 0",
+                   "receive from 1: slot 0 bytes 1", "credit to 1: channel 9 version 0 slot 0 bytes 1"}));
+  transfers.chunk_received(messenger.receives[0]);
+  EXPECT_EQ(listener.take(), Texts{});
+  transfers.chunk_received(messenger.receives[1]);
+  EXPECT_EQ(listener.take(), Texts{"7"});
+  receive(2, 10, 2);  // takes the slot that is free again
+  EXPECT_EQ(messenger.take_calls(),
+            (Texts{"receive from 2: slot 0 bytes 2", "credit to 2: channel 10 version 0 slot 0 bytes 2"}));
+}
+
+TEST_F(TransfersTest, LargeReceivesArePostedAheadOfWhatMayBeInFlight) {
+  receive(1, 7, 95);
+  EXPECT_EQ(messenger.receives.size(), 6u);
+  messenger.take_calls();
+  for (std::size_t i = 0; i < 10; ++i) transfers.chunk_received(messenger.receives[i]);
+  EXPECT_EQ(messenger.take_calls(),
+            (Texts{"receive from 1: slot 0 bytes 10", "receive from 1: slot 0 bytes 10",
+                   "receive from 1: slot 0 bytes 10", "receive from 1: slot 0 bytes 5"}));
+  EXPECT_EQ(listener.take(), Texts{"7"});
+}
+
+TEST_F(TransfersTest, ReceivesWithoutASlotWaitForOne) {
+  messenger.slots_count = 1;
+  receive(1, 7, 1);
+  receive(1, 8, 2);
+  EXPECT_EQ(messenger.take_calls().size(), 2u);
+  transfers.chunk_received(messenger.receives[0]);
+  EXPECT_EQ(messenger.take_calls(),
+            (Texts{"receive from 1: slot 0 bytes 2", "credit to 1: channel 8 version 0 slot 0 bytes 2"}));
+}
+
+TEST_F(TransfersTest, AnotherSizeIsAnErrorAtBothEnds) {
+  transfers.credit(1, credit(5, 8, 3));
+  send(5, 7, 0);
+  EXPECT_EQ(messenger.take_calls(), Texts{"refusal to 1: slot 3 bytes 7"});
+  EXPECT_EQ(
+      listener.take(),
+      Texts{
+          "5: [send] channel 5, version 0 has 7 bytes, rank 1 has offered memory for 8; hint: do both ranks "
+          "run the same program on the same job?"});
+
+  receive(2, 6, 8);
+  messenger.take_calls();
+  transfers.refusal(2, {.kind = Words::Kind::refusal, .bytes = 7, .slot = 0});
+  EXPECT_EQ(messenger.take_calls().size(), 1u);
+  EXPECT_EQ(listener.take(), Texts{});
+  transfers.chunk_withdrawn(messenger.receives[0]);
+  EXPECT_EQ(listener.take(), Texts{"6: [receive] channel 6, version 0 from rank 2 has 7 bytes, memory for 8 "
+                                   "was offered; hint: do both "
+                                   "ranks run the same program on the same job?"});
+}
+
+TEST_F(TransfersTest, AFailureEndsWhatTheMessengerHasNotAndThenTheRest) {
+  transfers.credit(1, credit(1, 50, 1));
+  send(1, 50, 0);    // two chunks are with the messenger
+  send(2, 50, 0);    // waits for credit
+  receive(2, 3, 5);  // is with the messenger
+  transfers.fail(std::make_exception_ptr(RemoteError(2, "gone")));
+  EXPECT_EQ(listener.take(), Texts{"2: [rank 2] gone"});
+  send(4, 1, 0);
+  receive(1, 5, 1);
+  EXPECT_EQ(listener.take(), (Texts{"4: [rank 2] gone", "5: [rank 2] gone"}));
+
+  EXPECT_EQ(transfers.sending_but_to(2), 1u);
+  EXPECT_EQ(transfers.sending_but_to(1), 0u);
+  messenger.take_calls();
+  transfers.chunk_sent(messenger.sends[0]);
+  EXPECT_EQ(listener.take(), Texts{});
+  transfers.chunk_sent(messenger.sends[1]);
+  EXPECT_EQ(listener.take(), Texts{"1: [rank 2] gone"});
+  EXPECT_EQ(messenger.take_calls(), Texts{});  // no further chunk
+
+  transfers.withdraw();
+  EXPECT_EQ(messenger.take_calls().size(), 1u);
+  transfers.abandon();
+  EXPECT_EQ(listener.take(), Texts{"3: [rank 2] gone"});
+  EXPECT_EQ(transfers.pending(), 0u);
+}
+
+TEST_F(TransfersTest, ADepartedPeerIsMissedWhereItOwesSomething) {
+  EXPECT_EQ(transfers.missed(), std::nullopt);
+  receive(2, 1, 5);
+  receive(2, 2, 5);
+  transfers.departed(2, 2);
+  EXPECT_EQ(transfers.missed(), std::nullopt);  // both messages may be on their way
+  transfers.chunk_received(messenger.receives[0]);
+  transfers.chunk_received(messenger.receives[1]);
+  EXPECT_EQ(transfers.missed(), std::nullopt);
+  receive(2, 3, 5);
+  EXPECT_EQ(transfers.missed(), std::optional(2));
+}
+
+TEST_F(TransfersTest, ADepartedPeerIsMissedWhereItTakesNothing) {
+  transfers.credit(1, credit(1, 5, 1));
+  transfers.departed(1, 0);
+  send(1, 5, 0);
+  EXPECT_EQ(transfers.missed(), std::nullopt);
+  send(2, 5, 0);
+  EXPECT_EQ(transfers.missed(), std::optional(1));
+}
+
+}  // namespace
+}  // namespace purine::net
