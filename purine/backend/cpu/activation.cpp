@@ -51,7 +51,7 @@ void gelu_gradient(const T* gradient, const T* x, T* y, std::int64_t n) {
 template <typename T>
 constexpr T gelu_factor = std::numbers::sqrt2_v<T>* std::numbers::inv_sqrtpi_v<T>;  // sqrt(2 / pi)
 template <typename T>
-constexpr T gelu_cubic = T{0.044715};
+constexpr T gelu_cubic = static_cast<T>(0.044715);
 
 /// Calls function(x, t, begin, count) for chunks, t = tanh(sqrt(2 / pi) (x + 0.044715 x^3)).
 template <typename T, typename Function>

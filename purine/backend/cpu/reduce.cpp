@@ -60,7 +60,8 @@ std::unique_ptr<Kernel> bind_reduction(const BindContext& context, const ops::Re
         const std::int64_t begin = groups * call.part / parts * width;
         const std::int64_t end = std::min(outputs, groups * (call.part + 1) / parts * width);
         const std::int64_t all = plan.reduced.elements();
-        const auto [input_step, output_step] = plan.kept.row_strides();
+        const std::int64_t input_step = plan.kept.row_strides()[0];
+        const std::int64_t output_step = plan.kept.row_strides()[1];
         plan.kept.run(begin, end, [&](std::int64_t, const auto& offsets, std::int64_t count) {
           if (plan.inner_is_reduced) {
             for (std::int64_t i = 0; i < count; ++i) {
