@@ -1,7 +1,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 
 #include "purine/graph/graph.h"
+#include "purine/graph/vertex_texts.h"
 
 namespace purine {
 namespace {
@@ -16,7 +18,7 @@ std::string operator_line(Operator op) {
   for (int i = 0; i < op.input_count(); ++i) line += (i > 0 ? ", " : "") + op.input(i).path();
   line += ")" + attributes_text(op.contract()) + " ->";
   for (int i = 0; i < op.output_count(); ++i) line += (i > 0 ? ", " : " ") + op.output(i).info().text();
-  return line + " @" + op.location().text() + "\n";
+  return line + " @" + op.location().text();
 }
 
 std::string variable_line(Variable variable) {
@@ -25,7 +27,7 @@ std::string variable_line(Variable variable) {
   if (variable.trainable()) line += " trainable";
   if (variable.decays()) line += " decays";
   if (variable.has_next()) line += " next " + variable.next().path();
-  return line + " @" + variable.location().text() + "\n";
+  return line + " @" + variable.location().text();
 }
 
 nlohmann::ordered_json tensor_json(Tensor tensor) {
@@ -75,14 +77,39 @@ void append_list(std::string& text, const char* key, std::size_t count, Function
 
 }  // namespace
 
+template <typename Function>
+std::string VertexTexts::with(std::size_t index, Function&& function) const {
+  PURINE_CHECK(index < size_);
+  if (index < inputs_.size()) return function(inputs_[index]);
+  index -= inputs_.size();
+  if (index < variables_.size()) return function(variables_[index]);
+  index -= variables_.size();
+  if (index < graph_.operator_count()) return function(graph_.op(static_cast<std::uint32_t>(index)));
+  return function(watched_[index - graph_.operator_count()]);
+}
+
+std::string VertexTexts::text(std::size_t index) const {
+  return with(index, [&](auto vertex) {
+    if constexpr (std::is_same_v<decltype(vertex), Operator>) {
+      return operator_line(vertex);
+    } else if constexpr (std::is_same_v<decltype(vertex), Variable>) {
+      return variable_line(vertex);
+    } else if (index < inputs_.size()) {
+      return "input " + vertex.path() + ": " + vertex.info().text() + " @" + vertex.location().text();
+    } else {
+      return "watch " + vertex.path();
+    }
+  });
+}
+
+std::string VertexTexts::path(std::size_t index) const {
+  return with(index, [](auto vertex) { return vertex.path(); });
+}
+
 std::string dump(Graph& graph) {
+  const VertexTexts vertices(graph);
   std::string text;
-  for (const Tensor input : graph.inputs()) {
-    text += "input " + input.path() + ": " + input.info().text() + " @" + input.location().text() + "\n";
-  }
-  for (const Variable variable : graph.variables()) text += variable_line(variable);
-  for (std::uint32_t i = 0; i < graph.operator_count(); ++i) text += operator_line(graph.op(i));
-  for (const Tensor tensor : graph.watched()) text += "watch " + tensor.path() + "\n";
+  for (std::size_t i = 0; i < vertices.size(); ++i) text += vertices.text(i) + "\n";
   return text;
 }
 

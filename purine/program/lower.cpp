@@ -6,6 +6,7 @@
 
 #include "purine/ops/assign.h"
 #include "purine/ops/copy.h"
+#include "purine/program/half_copy.h"
 #include "purine/program/host.h"
 #include "purine/program/lowered.h"
 
@@ -40,9 +41,27 @@ std::vector<bool> find_live(Graph& graph) {
   return live;
 }
 
+/// By the graph's tensor: whether it depends on a variable that changes. What doesn't can be made before the
+/// last iteration has ended.
+std::vector<bool> find_changing(Graph& graph) {
+  std::vector<bool> changing(graph.tensor_count(), false);
+  for (const Variable variable : graph.variables()) changing[variable.index()] = variable.has_next();
+  for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
+    const Operator op = graph.op(i);
+    bool any = false;
+    for (int k = 0; k < op.input_count(); ++k) any = any || changing[op.input(k).index()];
+    for (int k = 0; any && k < op.output_count(); ++k) changing[op.output(k).index()] = true;
+  }
+  return changing;
+}
+
+/// What is staged on its way, or can arrive early, has two versions.
+constexpr std::uint32_t two_slots = 2;
+
 class Lowerer {
  public:
-  explicit Lowerer(Graph& graph) : graph_(graph), mapped_(graph.tensor_count(), none) {}
+  Lowerer(Graph& graph, std::int32_t rank)
+      : graph_(graph), rank_(rank), mapped_(graph.tensor_count(), none) {}
 
   Lowered run() {
     const std::vector<Variable> variables = graph_.variables();
@@ -50,15 +69,16 @@ class Lowerer {
     for (std::uint32_t i = 0; i < variables.size(); ++i) variable_index_.emplace(variables[i].index(), i);
     const std::vector<bool> live = find_live(graph_);
     for (std::uint32_t i = 0; i < graph_.operator_count(); ++i) {
-      if (live[i]) add_operator(graph_.op(i));
+      if (live[i]) add_own_part(graph_.op(i));
     }
     for (const Tensor tensor : graph_.watched()) {
+      if (tensor.location().rank != rank_) continue;
       const std::uint32_t place = host_place(tensor.location());
       add(added(std::make_shared<HostRead>(), {at(map(tensor), place)}, tensor.path() + "/host_read", place));
     }
     result_.find_consumers();
     for (std::uint32_t i = 0; i < variables.size(); ++i) {
-      if (variables[i].has_next()) set_next(i, variables[i]);
+      if (variables[i].location().rank == rank_ && variables[i].has_next()) set_next(i, variables[i]);
     }
     result_.find_consumers();
     return std::move(result_);
@@ -134,12 +154,74 @@ class Lowerer {
     return mapped;
   }
 
-  void add_operator(Operator op) {
+  void add_own_part(Operator op) {
+    const bool here = op.location().rank == rank_;
+    const bool crosses = op.contract().crosses_locations();
+    if (here && crosses && op.input(0).location().rank != rank_) {
+      add_receive(op);
+    } else if (here) {
+      std::vector<std::uint32_t> inputs;
+      for (int i = 0; i < op.input_count(); ++i) inputs.push_back(map(op.input(i)));
+      add_operator(op, std::move(inputs));
+    } else if (crosses && op.input(0).location().rank == rank_) {
+      add_send(op);
+    }
+  }
+
+  void add_send(Operator copy) {
+    const Tensor source = copy.input(0);
+    const std::uint32_t place = host_place(source.location());
+    std::uint32_t tensor = map(source);
+    const LoweredTensor& here = result_.tensors[tensor];
+    if (here.place == place) {
+      if (here.producer != none && !changes(source)) result_.operators[here.producer].slots = two_slots;
+    } else {
+      const auto [staged, inserted] = staged_.try_emplace(tensor, none);
+      if (inserted) {
+        staged->second = at(tensor, place);
+        result_.operators.back().slots = two_slots;
+      }
+      tensor = staged->second;
+    }
+    add_half(HalfCopy::Side::send, copy, copy.location().rank, {tensor}, place);
+  }
+
+  void add_receive(Operator copy) {
+    const Tensor output = copy.output();
+    const std::uint32_t place = host_place(copy.location());
+    const bool staged = copy.location().kind != DeviceKind::cpu;
+    const std::uint32_t half =
+        add_half(HalfCopy::Side::receive, copy, copy.input(0).location().rank, {}, place);
+    const std::uint32_t received = add_tensor(output.info(), half, output.index());
+    result_.operators[half].outputs = {received};
+    result_.operators[half].slots = staged || !changes(output) ? two_slots : 1;
+    if (staged) {
+      add_operator(copy, {received});
+    } else {
+      mapped_[output.index()] = received;
+    }
+  }
+
+  bool changes(Tensor tensor) {
+    if (changing_.empty()) changing_ = find_changing(graph_);
+    return changing_[tensor.index()];
+  }
+
+  std::uint32_t add_half(HalfCopy::Side side, Operator copy, std::int32_t peer,
+                         std::vector<std::uint32_t> inputs, std::uint32_t place) {
+    auto contract = std::make_shared<HalfCopy>(side, copy.output().info(), peer, copy.index());
+    std::string path = copy.path() + "/" + std::string(contract->type());
+    const std::uint32_t half = add(added(std::move(contract), std::move(inputs), std::move(path), place));
+    halves_.push_back(half);
+    return half;
+  }
+
+  void add_operator(Operator op, std::vector<std::uint32_t> inputs) {
     LoweredOperator lowered;
     lowered.contract = op.contract_pointer();
     lowered.origin = op.index();
     lowered.place = result_.place_of(op.location());
-    for (int i = 0; i < op.input_count(); ++i) lowered.inputs.push_back(map(op.input(i)));
+    lowered.inputs = std::move(inputs);
     const std::uint32_t index = add(std::move(lowered));
     for (int i = 0; i < op.output_count(); ++i) {
       const Tensor output = op.output(i);
@@ -188,8 +270,9 @@ class Lowerer {
     return true;
   }
 
-  /// Whether some reader of `tensor` but the producer comes after the producer: through values, or because it
-  /// comes after the update of another variable that something after the producer reads.
+  /// Whether some reader of `tensor` but the producer comes after the producer: through values, because it
+  /// comes after the update of another variable that something after the producer reads, or through the order
+  /// of what is sent and received.
   bool reads_depend_on(std::uint32_t tensor, std::uint32_t producer) {
     const auto& readers = result_.tensors[tensor].consumers;
     std::vector<std::uint32_t> pending = {producer};
@@ -208,13 +291,19 @@ class Lowerer {
         const auto update = update_of_.find(input);
         if (update != update_of_.end() && update->second != op) visit(update->second);
       }
+      const auto half = std::lower_bound(halves_.begin(), halves_.end(), op);
+      if (half != halves_.end() && *half == op && half + 1 != halves_.end()) visit(half[1]);
     }
     return false;
   }
 
   Graph& graph_;
+  const std::int32_t rank_;
   Lowered result_;
   std::vector<std::uint32_t> mapped_;
+  std::vector<std::uint32_t> halves_;                        // sends and receives, ascending
+  std::vector<bool> changing_;                               // made where something is sent or received
+  std::unordered_map<std::uint32_t, std::uint32_t> staged_;  // on the host, what is sent from a device
   std::unordered_map<std::uint32_t, std::uint32_t> variable_index_;  // by the variable's tensor
   std::unordered_set<std::uint32_t> taken_;                          // next values computed in place
   std::unordered_map<std::uint32_t, std::uint32_t> update_of_;       // by the variable's current value
@@ -250,14 +339,14 @@ void Lowered::find_consumers() {
   }
 }
 
-Lowered lower(Graph& graph) {
-  return Lowerer(graph).run();
+Lowered lower(Graph& graph, std::int32_t rank) {
+  return Lowerer(graph, rank).run();
 }
 
 std::vector<std::uint32_t> serial_order(const Lowered& lowered) {
   const std::size_t count = lowered.operators.size();
   std::vector<std::uint32_t> waiting(count, 0);
-  std::vector<std::vector<std::uint32_t>> updates_after(count);  // per reader: the updates that wait for it
+  std::vector<std::vector<std::uint32_t>> after(count);  // what else waits for an operator
   std::vector<bool> early(count, false);
   for (const LoweredVariable& variable : lowered.variables) {
     if (variable.next == none) continue;
@@ -265,12 +354,19 @@ std::vector<std::uint32_t> serial_order(const Lowered& lowered) {
     early[update] = true;
     for (const std::uint32_t reader : lowered.tensors[variable.tensor].consumers) {
       if (reader == update) continue;
-      updates_after[reader].push_back(update);
+      after[reader].push_back(update);
       ++waiting[update];
     }
   }
+  std::uint32_t last_half = none;
   for (std::uint32_t op = 0; op < count; ++op) {
     if (lowered.operators[op].outputs.empty()) early[op] = true;
+    if (as_half_copy(*lowered.operators[op].contract) == nullptr) continue;
+    if (last_half != none) {
+      after[last_half].push_back(op);
+      ++waiting[op];
+    }
+    last_half = op;
   }
   for (const LoweredTensor& tensor : lowered.tensors) {
     if (tensor.producer == none) continue;
@@ -294,7 +390,7 @@ std::vector<std::uint32_t> serial_order(const Lowered& lowered) {
     for (const std::uint32_t output : lowered.operators[op].outputs) {
       for (const std::uint32_t consumer : lowered.tensors[output].consumers) release(consumer);
     }
-    for (const std::uint32_t update : updates_after[op]) release(update);
+    for (const std::uint32_t next : after[op]) release(next);
   }
   PURINE_CHECK_EQUAL(order.size(), count);
   return order;

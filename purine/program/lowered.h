@@ -30,6 +30,8 @@ struct LoweredOperator {
   std::uint32_t origin = none;  ///< the graph's operator, none for one that was added
   std::string added_path;       ///< the path of one that was added
   std::uint32_t place = 0;      ///< of the operator and its outputs
+  /// Versions kept of each output, in memory of their own; 0: outputs share the arena with other tensors.
+  std::uint32_t slots = 0;
 };
 
 struct LoweredVariable {
@@ -37,7 +39,8 @@ struct LoweredVariable {
   std::uint32_t next = none;    ///< computed in the variable's own storage; none where it never changes
 };
 
-/// Operators in a topological order within an iteration.
+/// Operators in a topological order within an iteration. Those of the graph, and the halves of its Copies,
+/// come in the graph's order.
 struct Lowered {
   std::vector<LoweredTensor> tensors;
   std::vector<LoweredOperator> operators;
@@ -50,17 +53,32 @@ struct Lowered {
   void find_consumers();
 };
 
-/// What runs: the operators that some variable's next value, some watched tensor or some side effect depends
-/// on; with a host input for every input, a host read for every watched tensor, and an assignment where a
-/// next value cannot be computed in its variable's own storage.
-Lowered lower(Graph& graph);
+/// What runs at a rank: the operators there that some variable's next value, some watched tensor or some side
+/// effect at any rank depends on; with a host input for every input, a host read for every watched tensor,
+/// and an assignment where a next value cannot be computed in its variable's own storage. A Copy from another
+/// rank is a `receive`, one to another rank a `send`; what they move from or to an accelerator is staged in
+/// its host's memory.
+///
+/// What is received has memory of its own, so that a receive waits for nothing of its own iteration: it is
+/// posted as soon as the versions before are read. Data on their way, and whatever else depends on no
+/// variable that changes, can be sent an iteration early and have two slots at both ends, and so has what is
+/// staged; anything else, as weights that are gathered in each step, has one.
+///
+/// Ranks can't deadlock over one another: within an iteration their waits have no cycle. Every rank keeps
+/// three kinds of waits without tokens, and each of them follows its `serial_order`: values, readers of a
+/// variable before its update in place, and reuse of storage. Between ranks only a send precedes its receive.
+/// So a cycle over several ranks enters each of them by a receive and leaves by a send later in that rank's
+/// serial order. In each rank's serial order, sends and receives have the order of their Copies in the
+/// logical graph, which is the same at all ranks. Along the cycle the Copies' numbers would only grow.
+Lowered lower(Graph& graph, std::int32_t rank = 0);
 
 /// Chooses the layouts and adds reorders between operators that disagree. Without `channels_last` all is
 /// plain.
 void assign_layouts(Graph& graph, Lowered& lowered, bool channels_last);
 
 /// The order in which one worker would run an iteration: the graph's, but variables are updated, and values
-/// handed to the host, as soon as they can be, which frees their inputs.
+/// handed to the host, as soon as they can be, which frees their inputs. Sends and receives stay in the
+/// graph's order among themselves.
 std::vector<std::uint32_t> serial_order(const Lowered& lowered);
 
 }  // namespace purine::program

@@ -137,11 +137,12 @@ struct Schedule {
 };
 
 Schedule latest_starts(std::span<const std::uint32_t> order, const Adjacency& outgoing,
-                       std::span<const double> costs) {
+                       std::span<const double> costs, std::span<const double> remaining_in_first,
+                       std::span<const double> remaining_in_second) {
   std::vector<double> second(costs.size(), 0);
   double second_length = 0;
   for (auto op = order.rbegin(); op != order.rend(); ++op) {
-    double longest = 0;
+    double longest = remaining_in_second[*op];
     for (const MarkedEdge& edge : outgoing.of(*op)) {
       if (edge.tokens == 0) longest = std::max(longest, second[edge.to]);
     }
@@ -153,7 +154,7 @@ Schedule latest_starts(std::span<const std::uint32_t> order, const Adjacency& ou
   first.assign(costs.size(), 0);
   double first_length = 0;
   for (auto op = order.rbegin(); op != order.rend(); ++op) {
-    double longest = 0;
+    double longest = remaining_in_first[*op];
     for (const MarkedEdge& edge : outgoing.of(*op)) {
       if (edge.tokens == 0) longest = std::max(longest, first[edge.to]);
       if (edge.tokens == 1) longest = std::max(longest, second[edge.to]);
@@ -187,7 +188,11 @@ std::size_t MarkedGraph::bytes() const {
 }
 
 MarkedGraphBuilder::MarkedGraphBuilder(std::uint32_t operator_count)
-    : operator_count_(operator_count), lanes_(operator_count, 0), costs_(operator_count, 0) {
+    : operator_count_(operator_count),
+      lanes_(operator_count, 0),
+      costs_(operator_count, 0),
+      remaining_in_first_(operator_count, 0),
+      remaining_in_second_(operator_count, 0) {
   PURINE_CHECK(operator_count <= MarkedGraph::max_operators);
 }
 
@@ -198,6 +203,12 @@ void MarkedGraphBuilder::set_lane(std::uint32_t op, std::uint32_t lane) {
 void MarkedGraphBuilder::set_cost(std::uint32_t op, double seconds) {
   PURINE_CHECK(seconds >= 0);
   costs_.at(op) = seconds;
+}
+
+void MarkedGraphBuilder::set_remaining(std::uint32_t op, double in_first, double in_second) {
+  PURINE_CHECK(in_second >= 0 && in_first >= in_second);
+  remaining_in_first_.at(op) = in_first;
+  remaining_in_second_.at(op) = in_second;
 }
 
 void MarkedGraphBuilder::set_parallelism(std::uint32_t lane, int operators) {
@@ -216,7 +227,7 @@ MarkedGraph MarkedGraphBuilder::build(const std::function<std::string(std::uint3
   std::vector<MarkedEdge> edges = merge_equal(operator_count_, edges_);
   Adjacency outgoing = group(operator_count_, edges, &MarkedEdge::from);
   const std::vector<std::uint32_t> order = topological_order(operator_count_, outgoing, edges, path);
-  Schedule schedule = latest_starts(order, outgoing, costs_);
+  Schedule schedule = latest_starts(order, outgoing, costs_, remaining_in_first_, remaining_in_second_);
   keep_from_overlapping_itself(operator_count_, edges);
   PURINE_CHECK(edges.size() < none);
 

@@ -133,6 +133,9 @@ class MarkedGraphBuilder {
   void set_lane(std::uint32_t op, std::uint32_t lane);
   /// Estimated seconds of one execution (0 by default), not negative.
   void set_cost(std::uint32_t op, double seconds);
+  /// What goes on elsewhere after an operator, for at least so long: in the first of two iterations and the
+  /// second, and in the second alone (both 0 by default).
+  void set_remaining(std::uint32_t op, double in_first, double in_second);
   /// How many operators of a lane run at the same time (1 by default): bounds the iteration's period from
   /// below.
   void set_parallelism(std::uint32_t lane, int operators);
@@ -145,17 +148,19 @@ class MarkedGraphBuilder {
   ///
   /// Priorities are latest start times over two iterations: with tail(v, 1) = cost(v) + the largest tail(w,
   /// 1) over edges (v, w, 0), and tail(v, 0) = cost(v) + the largest of tail(w, 0) over edges (v, w, 0) and
-  /// tail(w, 1) over edges (v, w, 1), v starts at max(tail(·, 0)) - tail(v, 0); ties by operator. The period
-  /// is what the second iteration adds to the critical path, max(tail(·, 0)) - max(tail(·, 1)), but at least
-  /// the load of the busiest lane divided by its parallelism. Example: costs a = 1, b = 2, edges (a, b, 0)
-  /// and (b, a, 1): tail(b, 1) = 2, tail(a, 1) = 3, tail(b, 0) = 5, tail(a, 0) = 6; a starts at 0, b at 1,
-  /// the period is 3.
+  /// tail(w, 1) over edges (v, w, 1), and at least what remains elsewhere, v starts at max(tail(·, 0)) -
+  /// tail(v, 0); ties by operator. The period is what the second iteration adds to the critical path,
+  /// max(tail(·, 0)) - max(tail(·, 1)), but at least the load of the busiest lane divided by its parallelism.
+  /// Example: costs a = 1, b = 2, edges (a, b, 0) and (b, a, 1): tail(b, 1) = 2, tail(a, 1) = 3, tail(b, 0) =
+  /// 5, tail(a, 0) = 6; a starts at 0, b at 1, the period is 3.
   MarkedGraph build(const std::function<std::string(std::uint32_t)>& path) const;
 
  private:
   std::uint32_t operator_count_;
   std::vector<std::uint32_t> lanes_;
   std::vector<double> costs_;
+  std::vector<double> remaining_in_first_;
+  std::vector<double> remaining_in_second_;
   std::vector<int> parallelism_;
   std::vector<MarkedEdge> edges_;
 };

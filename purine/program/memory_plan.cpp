@@ -43,6 +43,7 @@ struct Group {
   std::uint32_t place = 0;
   std::size_t bytes = 0;
   std::size_t offset = 0;
+  std::uint32_t slots = 1;
   std::vector<std::uint32_t> version;  // the tensors that hold the newest content
   std::vector<std::uint32_t> tensors;
 };
@@ -75,7 +76,12 @@ class Planner {
   }
 
  private:
-  bool brings_data(std::uint32_t op) const { return lowered_.operators[op].contract->brings_samples(); }
+  /// Versions kept of each output in memory of its own; 0 for outputs in the arena.
+  std::uint32_t slots_of(std::uint32_t op) const {
+    const LoweredOperator& record = lowered_.operators[op];
+    if (record.slots > 0) return record.slots;
+    return record.contract->brings_samples() && options_.slots > 1 ? options_.slots : 0;
+  }
 
   void form_groups() {
     for (const LoweredVariable& variable : lowered_.variables) {
@@ -87,8 +93,9 @@ class Planner {
       if (options_.reuse) share(op);
       for (const std::uint32_t output : lowered_.operators[op].outputs) {
         if (group_of_[output] != none) continue;
-        new_group(output, brings_data(op) && options_.slots > 1 ? TensorStorage::Kind::slots
-                                                                : TensorStorage::Kind::arena);
+        const std::uint32_t group =
+            new_group(output, slots_of(op) > 0 ? TensorStorage::Kind::slots : TensorStorage::Kind::arena);
+        groups_[group].slots = std::max(slots_of(op), 1U);
       }
     }
   }
@@ -99,6 +106,7 @@ class Planner {
                        lowered_.tensors[tensor].place,
                        round_up(lowered_.tensors[tensor].info.bytes()),
                        0,
+                       1,
                        {tensor},
                        {tensor}});
     group_of_[tensor] = index;
@@ -342,12 +350,12 @@ class Planner {
       if (group.kind != TensorStorage::Kind::slots) continue;
       Arena& arena = plan_.arenas[group.place];
       group.offset = arena.bytes;
-      arena.bytes += group.bytes * options_.slots;
-      arena.slot_bytes += group.bytes * options_.slots;
+      arena.bytes += group.bytes * group.slots;
+      arena.slot_bytes += group.bytes * group.slots;
       for (const std::uint32_t tensor : group.tensors) {
         const std::uint32_t producer = lowered_.tensors[tensor].producer;
         for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
-          plan_.orders.push_back({consumer, producer, options_.slots});
+          plan_.orders.push_back({consumer, producer, group.slots});
         }
       }
     }
@@ -360,7 +368,7 @@ class Planner {
       TensorStorage& storage = plan_.tensors[tensor];
       storage.kind = group.kind;
       storage.offset = group.offset;
-      storage.slots = group.kind == TensorStorage::Kind::slots ? options_.slots : 1;
+      storage.slots = group.slots;
       storage.stride = group.kind == TensorStorage::Kind::slots ? group.bytes : 0;
     }
     for (std::uint32_t i = 0; i < lowered_.variables.size(); ++i) {

@@ -37,7 +37,7 @@ struct StorageOrder {
 /// The memory that a place needs.
 struct Arena {
   std::size_t bytes = 0;       ///< slots included
-  std::size_t slot_bytes = 0;  ///< of those, what tensors with several slots take
+  std::size_t slot_bytes = 0;  ///< of those, what tensors with slots of their own take
 };
 
 struct MemoryPlan {

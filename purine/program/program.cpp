@@ -6,6 +6,8 @@
 
 #include "purine/core/error.h"
 #include "purine/core/random.h"
+#include "purine/program/estimate.h"
+#include "purine/program/half_copy.h"
 #include "purine/program/host.h"
 #include "purine/program/lowered.h"
 
@@ -19,22 +21,10 @@ using program::none;
 using program::StorageOrder;
 using program::TensorStorage;
 
-namespace {
-
-/// A rough cost in seconds, enough to rank operators: a roofline of one core, and the price of a start.
-double estimate_seconds(const Cost& cost) {
-  constexpr double operations_per_second = 50e9;
-  constexpr double bytes_per_second = 8e9;
-  constexpr double start = 1e-6;
-  return start + std::max(cost.operations / operations_per_second, cost.bytes / bytes_per_second);
-}
-
-}  // namespace
-
 Program::Program(Graph& graph, const FreezeOptions& options)
     : graph_(graph), poison_freed_(options.poison_freed) {
   verify(graph);
-  Lowered lowered = program::lower(graph);
+  Lowered lowered = program::lower(graph, options.rank);
   program::assign_layouts(graph, lowered, options.channels_last);
   const MemoryPlan plan = program::plan_memory(lowered, program::serial_order(lowered), options.memory);
   store(lowered, plan);
@@ -91,10 +81,12 @@ void Program::store(const Lowered& lowered, const MemoryPlan& plan) {
   }
 }
 
-std::uint32_t Program::lane_of(std::uint32_t op) {
+std::uint32_t Program::lane_of(std::uint32_t op, std::int32_t rank) {
   const Location here = location(op);
   LaneUse use{here, LaneKind::compute};
-  if (contract(op).crosses_locations()) {
+  if (is_exchange(op)) {
+    use = {{rank, DeviceKind::cpu, 0}, LaneKind::network};
+  } else if (contract(op).crosses_locations()) {
     const Location source = places_[tensors_[inputs(op)[0] / 2].place];
     const bool to_host = here.kind == DeviceKind::cpu;
     const bool from_host = source.kind == DeviceKind::cpu;
@@ -115,13 +107,20 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
   MarkedGraphBuilder builder(operator_count());
   std::vector<std::uint32_t> lane(operator_count());
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
-    lane[op] = lane_of(op);
+    lane[op] = lane_of(op, options.rank);
     builder.set_lane(op, lane[op]);
-    builder.set_cost(op, plan.elided[op] ? 0 : estimate_seconds(cost(op)));
+    if (is_exchange(op)) {
+      builder.set_cost(op, program::estimate_message_seconds(cost(op).bytes));
+    } else {
+      builder.set_cost(op, plan.elided[op] ? 0 : program::estimate_seconds(cost(op)));
+    }
   }
+  if (lanes_.empty()) lanes_.push_back({{options.rank, DeviceKind::cpu, 0}, LaneKind::compute});
   for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
-    builder.set_parallelism(i, lanes_[i].location.kind == DeviceKind::cpu ? options.parallelism : 1);
+    const bool workers = lanes_[i].location.kind == DeviceKind::cpu && lanes_[i].kind == LaneKind::compute;
+    builder.set_parallelism(i, workers ? options.parallelism : 1);
   }
+  set_remaining(builder);
   // What is on one in-order queue needs no token but the order of issue; queues of one kind of device wait
   // for each other's events; all else waits until the work is done.
   const auto add_edge = [&](std::uint32_t from, std::uint32_t to, std::uint32_t tokens, EdgeKind kind) {
@@ -150,10 +149,22 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
   marked_graph_ = std::make_unique<MarkedGraph>(builder.build([this](std::uint32_t op) { return path(op); }));
 }
 
+// What is behind a send runs at another rank.
+void Program::set_remaining(MarkedGraphBuilder& builder) const {
+  std::vector<program::Remaining> remaining;
+  for (std::uint32_t op = 0; op < operator_count(); ++op) {
+    const HalfCopy* half = as_half_copy(contract(op));
+    if (half == nullptr || half->side() != HalfCopy::Side::send) continue;
+    if (remaining.empty()) remaining = program::remaining_after(graph_);
+    const program::Remaining& after = remaining[graph_.op(half->channel()).output().index()];
+    builder.set_remaining(op, after.in_first, after.in_last);
+  }
+}
+
 void Program::bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided) {
   kernels_.resize(operators_.size());
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
-    if (elided[op] || is_transfer(op)) continue;
+    if (elided[op] || is_transfer(op) || is_exchange(op)) continue;
     std::vector<TensorInfo> infos;
     std::vector<Layout> layouts;
     const std::size_t input_count = operators_[op].input_count;
@@ -261,6 +272,23 @@ Program::Transfer Program::transfer(std::uint32_t op, std::int64_t iteration) co
           info(outputs(op)[0]).bytes()};
 }
 
+bool Program::is_exchange(std::uint32_t op) const {
+  return as_half_copy(contract(op)) != nullptr;
+}
+
+Program::Exchange Program::exchange(std::uint32_t op, std::int64_t iteration) const {
+  const HalfCopy& half = *as_half_copy(contract(op));
+  const bool sends = half.side() == HalfCopy::Side::send;
+  const std::uint32_t argument = sends ? inputs(op)[0] : outputs(op)[0];
+  return {sends, half.peer(), half.channel(), address(argument, iteration), half.info().bytes()};
+}
+
+Tensor Program::exchanged(std::uint32_t op) const {
+  const HalfCopy& half = *as_half_copy(contract(op));
+  const Operator copy = graph_.op(half.channel());
+  return half.side() == HalfCopy::Side::send ? copy.input(0) : copy.output();
+}
+
 std::byte* Program::address(std::uint32_t argument, std::int64_t iteration) const {
   const TensorRecord& tensor = tensors_[argument / 2];
   if (tensor.is_variable) return variables_[tensor.offset];
@@ -311,7 +339,7 @@ std::string Program::dump() const {
   std::string text;
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
     text += path(op) + " = " + std::string(type(op)) + " " + shapes(op);
-    if (kernels_[op] == nullptr && !is_transfer(op)) text += " view";
+    if (kernels_[op] == nullptr && !is_transfer(op) && !is_exchange(op)) text += " view";
     const auto places = [&](std::span<const std::uint32_t> arguments) {
       for (const std::uint32_t argument : arguments) {
         const TensorRecord& tensor = tensors_[argument / 2];

@@ -25,6 +25,7 @@ enum class LaneKind : std::uint8_t {
   copy_in,   ///< from the host's memory
   copy_out,  ///< to the host's memory
   peer,      ///< from another device
+  network,   ///< to and from other ranks: a lane at the rank's first CPU, without workers
 };
 
 struct LaneUse {
@@ -34,6 +35,8 @@ struct LaneUse {
 };
 
 struct FreezeOptions {
+  /// The rank whose part of the graph is frozen.
+  std::int32_t rank = 0;
   /// By kind of device; an emulated one runs the CPU's.
   std::map<DeviceKind, const KernelRegistry*> kernels = {};
   std::uint64_t seed = 1;  ///< of all random operators
@@ -54,7 +57,7 @@ struct FreezeOptions {
 struct MemoryUse {
   std::size_t variables = 0;           ///< the storage of its variables
   std::size_t arena = 0;               ///< activations, gradients and temporaries
-  std::size_t slots = 0;               ///< tensors with several slots: data on its way in
+  std::size_t slots = 0;               ///< tensors with slots of their own: data on its way in
   std::size_t scratch_per_worker = 0;  ///< the most that a kernel needs
   std::size_t tensors = 0;             ///< what all tensors would take without reuse, variables included
   std::size_t total(int workers) const {
@@ -62,9 +65,9 @@ struct MemoryUse {
   }
 };
 
-/// A graph frozen for execution: flat arrays, typed edges with tokens, priorities, planned memory, bound
-/// kernels. The graph must outlive it. Freezing throws Error for whatever would go wrong later: an operator
-/// without a kernel, a cycle without tokens, a graph that `verify` refuses.
+/// A rank's part of a graph frozen for execution: flat arrays, typed edges with tokens, priorities, planned
+/// memory, bound kernels. The graph must outlive it. Freezing throws Error for whatever would go wrong later:
+/// an operator without a kernel, a cycle without tokens, a graph that `verify` refuses.
 class Program {
  public:
   Program(Graph& graph, const FreezeOptions& options);
@@ -95,7 +98,8 @@ class Program {
   std::string shapes(std::uint32_t op) const;
 
   /// Names the memory that the program runs in: for each place `arena + slots` bytes aligned to 64, and one
-  /// buffer for each of the graph's variables in their order. Before the first run, and while nothing runs.
+  /// buffer for each of the graph's variables in their order (null for those of other ranks). Before the
+  /// first run, and while nothing runs.
   void bind(std::span<std::byte* const> arenas, std::span<std::byte* const> variables);
   int parts(std::uint32_t op) const;
   /// Runs a part of an operator, with scratch of `memory().scratch_per_worker` bytes.
@@ -109,6 +113,18 @@ class Program {
     std::size_t bytes = 0;
   };
   Transfer transfer(std::uint32_t op, std::int64_t iteration) const;
+  /// An operator that sends a tensor to another rank or receives one.
+  bool is_exchange(std::uint32_t op) const;
+  struct Exchange {
+    bool sends = false;
+    std::int32_t peer = 0;      ///< the other rank
+    std::uint32_t channel = 0;  ///< the same number at both ranks, which no other of their exchanges has
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+  Exchange exchange(std::uint32_t op, std::int64_t iteration) const;
+  /// The logical graph's tensor that an exchange sends or makes.
+  Tensor exchanged(std::uint32_t op) const;
   /// Index among places() of where an operator and its outputs lie.
   std::uint32_t place(std::uint32_t op) const { return operators_[op].place; }
 
@@ -145,7 +161,8 @@ class Program {
 
   void store(const program::Lowered& lowered, const program::MemoryPlan& plan);
   void bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided);
-  std::uint32_t lane_of(std::uint32_t op);
+  std::uint32_t lane_of(std::uint32_t op, std::int32_t rank);
+  void set_remaining(MarkedGraphBuilder& builder) const;
   void build_marked_graph(const program::Lowered& lowered, const program::MemoryPlan& plan,
                           const FreezeOptions& options);
 

@@ -78,8 +78,8 @@ struct Access {
 
 /// Two accesses to the same bytes, one of them a write, by different firings must be ordered; and what a
 /// reader reads must be what was last written there: the version that it is meant to see.
-void check_plan(Graph& graph, const MemoryOptions& options) {
-  Lowered lowered = lower(graph);
+void check_plan(Graph& graph, const MemoryOptions& options, std::int32_t rank = 0) {
+  Lowered lowered = lower(graph, rank);
   assign_layouts(graph, lowered, false);
   const std::vector<std::uint32_t> order = serial_order(lowered);
   const MemoryPlan plan = plan_memory(lowered, order, options);
@@ -134,6 +134,19 @@ TEST(MemoryPlanTest, OrdersAllThatTouchesTheSameBytesInRandomGraphs) {
       check_plan(graph, {.slots = 1 + seed % 2, .distance = distance});
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+TEST(MemoryPlanTest, OrdersTheSameAtEachOfSeveralRanks) {
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::vector<Location> locations = {{0, DeviceKind::cpu, 0}, {1, DeviceKind::cpu, 0}};
+    if (seed % 2 == 0) locations.push_back({1, DeviceKind::emu, 0});
+    Graph graph;
+    test::build_random_graph(
+        graph, seed, {.operators = 12 + static_cast<int>(seed % 30), .variables = 4, .locations = locations});
+    for (std::int32_t rank = 0; rank < 2; ++rank) check_plan(graph, {.distance = 1 + seed % 16}, rank);
+    if (HasFatalFailure()) return;
   }
 }
 

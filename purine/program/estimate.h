@@ -1,0 +1,28 @@
+// Estimates of time from what is known before anything runs.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "purine/graph/graph.h"
+
+namespace purine::program {
+
+/// Roughly the seconds of an operator, enough to rank operators: a roofline of one core, and the price of a
+/// start.
+double estimate_seconds(const Cost& cost);
+/// Of a message between two ranks: what 10 Gbit/s Ethernet takes.
+double estimate_message_seconds(double bytes);
+
+/// How long an iteration goes on after a tensor is there.
+struct Remaining {
+  float in_last = 0;   ///< in the last of two iterations
+  float in_first = 0;  ///< in the first: into the second one too, through variables
+};
+
+/// By the graph's tensor, what remains of two iterations once it is there: the longest chain of operators
+/// behind it, at whatever rank they are. It is what a rank that lowers its own part alone can't see behind
+/// what it sends.
+std::vector<Remaining> remaining_after(Graph& graph);
+
+}  // namespace purine::program

@@ -1,0 +1,256 @@
+// Each rank lowers its own part of a graph; together the parts are the graph.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "purine/program/half_copy.h"
+#include "purine/program/memory_plan.h"
+#include "purine/program/program.h"
+#include "tests/support/mix_operator.h"
+
+namespace purine {
+namespace {
+
+using program::Lowered;
+using program::MemoryPlan;
+using program::none;
+using program::StorageOrder;
+using test::Mix;
+using test::mix;
+
+Location cpu(std::int32_t rank) {
+  return {rank, DeviceKind::cpu, 0};
+}
+
+Tensor mix_at(Graph& graph, Location location, std::vector<Tensor> inputs, Mix::Options options) {
+  for (Tensor& input : inputs) input = ops::copy(input, location);
+  const auto placement = graph.at(location);
+  return mix(graph, inputs, std::move(options)).output();
+}
+
+/// `path: inputs -> outputs` of all that a rank runs, with the slots of outputs in memory of their own.
+std::vector<std::string> lines_of(Graph& graph, std::int32_t rank) {
+  const Lowered lowered = program::lower(graph, rank);
+  std::vector<std::string> lines;
+  for (std::uint32_t op = 0; op < lowered.operators.size(); ++op) {
+    const program::LoweredOperator& record = lowered.operators[op];
+    std::string line = lowered.path(graph, op) + ": " + std::string(record.contract->type());
+    if (const HalfCopy* half = as_half_copy(*record.contract)) line += " " + half->attributes();
+    line += " at " + lowered.places[record.place].text();
+    if (record.slots > 0) line += " x" + std::to_string(record.slots);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(RanksLoweringTest, ACopyIsSentAtOneRankAndReceivedAtTheOther) {
+  Graph graph;
+  Variable weight;
+  {
+    const auto placement = graph.at(cpu(0));
+    weight = graph.variable("weight", {{4}, DType::i64}, std::make_shared<Mix>(Mix::Options{.outputs = {4}}));
+  }
+  const Tensor data = mix_at(graph, cpu(0), {}, {.outputs = {3}});                  // operator 0
+  const Tensor made = mix_at(graph, cpu(1), {weight, data}, {});                    // copies 1 and 2
+  graph.set_next(weight, mix_at(graph, cpu(0), {weight, made}, {.outputs = {4}}));  // copy 4
+  graph.watch(made);
+  EXPECT_EQ(lines_of(graph, 0),
+            (Lines{"mix: mix at 0/cpu:0 x2", "copy/send: send peer=1 channel=1 at 0/cpu:0",
+                   "copy_2/send: send peer=1 channel=2 at 0/cpu:0",
+                   "copy_3/receive: receive peer=1 channel=4 at 0/cpu:0 x1", "mix_3: mix at 0/cpu:0",
+                   "weight/assign: assign at 0/cpu:0"}));
+  // What doesn't depend on the weight can arrive early.
+  EXPECT_EQ(
+      lines_of(graph, 1),
+      (Lines{"copy/receive: receive peer=0 channel=1 at 1/cpu:0 x1",
+             "copy_2/receive: receive peer=0 channel=2 at 1/cpu:0 x2", "mix_2: mix at 1/cpu:0",
+             "copy_3/send: send peer=0 channel=4 at 1/cpu:0", "mix_2/host_read: host_read at 1/cpu:0"}));
+  EXPECT_EQ(lines_of(graph, 2), Lines{});
+}
+
+TEST(RanksLoweringTest, WhatLiesOnAcceleratorsIsStagedOnTheirHosts) {
+  Graph graph;
+  const Location from{0, DeviceKind::emu, 1};
+  const Tensor data = mix_at(graph, from, {}, {});
+  std::vector<Tensor> made;
+  for (std::int32_t rank = 1; rank < 3; ++rank) {
+    made.push_back(mix_at(graph, {rank, DeviceKind::emu, 0}, {data}, {}));
+    graph.watch(made.back());
+  }
+  EXPECT_EQ(lines_of(graph, 0), (Lines{"mix: mix at 0/emu:1", "mix/copy_to_0/cpu:0: copy at 0/cpu:0 x2",
+                                       "copy/send: send peer=1 channel=1 at 0/cpu:0",
+                                       "copy_2/send: send peer=2 channel=3 at 0/cpu:0"}));
+  EXPECT_EQ(lines_of(graph, 2),
+            (Lines{"copy_2/receive: receive peer=0 channel=3 at 2/cpu:0 x2", "copy_2: copy at 2/emu:0",
+                   "mix_3: mix at 2/emu:0", "mix_3/copy_to_2/cpu:0: copy at 2/cpu:0",
+                   "mix_3/host_read: host_read at 2/cpu:0"}));
+}
+
+// The reader of the old value needs, by way of another rank, what the update makes: in place it could never
+// run.
+TEST(RanksLoweringTest, AnUpdateThatAReaderNeedsThroughAnotherRankIsNotInPlace) {
+  Graph graph;
+  const Variable weight =
+      graph.variable("weight", {{4}, DType::i64}, std::make_shared<Mix>(Mix::Options{.outputs = {4}}));
+  const Tensor next =
+      mix_at(graph, cpu(0), {weight}, {.outputs = {4}, .sharing = {{0, 0, Sharing::Kind::overwrite}}});
+  graph.set_next(weight, next);
+  const Tensor elsewhere = mix_at(graph, cpu(1), {next}, {});
+  graph.watch(mix_at(graph, cpu(0), {weight, elsewhere}, {}));
+  const Lines lines = lines_of(graph, 0);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "weight/assign: assign at 0/cpu:0"), 1);
+}
+
+/// The waits within an iteration of all ranks' programs together; true if they have a cycle.
+class Waits {
+ public:
+  void add_rank(Graph& graph, std::int32_t rank, const program::MemoryOptions& options) {
+    Lowered lowered = program::lower(graph, rank);
+    program::assign_layouts(graph, lowered, false);
+    const MemoryPlan plan = program::plan_memory(lowered, program::serial_order(lowered), options);
+    const auto base = static_cast<std::uint32_t>(after_.size());
+    after_.resize(base + lowered.operators.size());
+    for (const program::LoweredTensor& tensor : lowered.tensors) {
+      if (tensor.producer == none) continue;
+      for (const std::uint32_t consumer : tensor.consumers)
+        after_[base + tensor.producer].push_back(base + consumer);
+    }
+    for (const StorageOrder& order : plan.orders) {
+      if (order.delay == 0) after_[base + order.before].push_back(base + order.after);
+      const HalfCopy* half = as_half_copy(*lowered.operators[order.after].contract);
+      EXPECT_FALSE(order.delay == 0 && half != nullptr && half->side() == HalfCopy::Side::receive)
+          << "a receive waits within its iteration";
+      reuses_ += order.delay == 0 ? 1 : 0;
+    }
+    for (std::uint32_t op = 0; op < lowered.operators.size(); ++op) {
+      const HalfCopy* half = as_half_copy(*lowered.operators[op].contract);
+      if (half == nullptr) continue;
+      (half->side() == HalfCopy::Side::send ? sends_ : receives_)[half->channel()] = base + op;
+    }
+  }
+
+  bool cyclic() {
+    EXPECT_EQ(sends_.size(), receives_.size());
+    for (const auto& [channel, send] : sends_) after_[send].push_back(receives_.at(channel));
+    std::vector<std::uint32_t> waiting(after_.size(), 0);
+    for (const auto& targets : after_) {
+      for (const std::uint32_t target : targets) ++waiting[target];
+    }
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < after_.size(); ++i) {
+      if (waiting[i] == 0) order.push_back(i);
+    }
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (const std::uint32_t target : after_[order[i]]) {
+        if (--waiting[target] == 0) order.push_back(target);
+      }
+    }
+    return order.size() != after_.size();
+  }
+
+  std::size_t exchanges() const { return sends_.size(); }
+  int reuses() const { return reuses_; }
+
+ private:
+  std::vector<std::vector<std::uint32_t>> after_;
+  std::map<std::uint32_t, std::uint32_t> sends_;
+  std::map<std::uint32_t, std::uint32_t> receives_;
+  int reuses_ = 0;
+};
+
+TEST(RanksPlanTest, TheWaitsOfAllRanksTogetherHaveNoCycle) {
+  std::size_t exchanges = 0;
+  int reuses = 0;
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    const std::int32_t ranks = 2 + static_cast<std::int32_t>(seed % 3);
+    std::vector<Location> locations;
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+      locations.push_back(cpu(rank));
+      if (seed % 4 == 3) locations.push_back({rank, DeviceKind::emu, 0});
+    }
+    Graph graph;
+    test::build_random_graph(graph, seed,
+                             {.operators = 20 + static_cast<int>(seed % 60),
+                              .variables = 3 + static_cast<int>(seed % 7),
+                              .locations = locations});
+    Waits waits;
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+      waits.add_rank(graph, rank, {.distance = seed % 2 == 0 ? 1U : 16U});
+    }
+    EXPECT_FALSE(waits.cyclic()) << "seed " << seed;
+    exchanges += waits.exchanges();
+    reuses += waits.reuses();
+  }
+  EXPECT_GT(exchanges, 4000U);
+  EXPECT_GT(reuses, 1000);
+}
+
+// Rank 0 makes a then b, and rank 1 needs b at once in the next iteration, but a only later.
+TEST(RanksPriorityTest, WhatIsNeededSoonerElsewhereIsSentFirst) {
+  Graph graph;
+  std::vector<Variable> weights;
+  {
+    const auto placement = graph.at(cpu(1));
+    for (const char* name : {"late", "soon"}) {
+      weights.push_back(
+          graph.variable(name, {{4}, DType::i64}, std::make_shared<Mix>(Mix::Options{.outputs = {4}})));
+    }
+  }
+  Tensor x = mix_at(graph, cpu(1), {weights[1]}, {.microseconds = 1000});
+  x = mix_at(graph, cpu(1), {x, weights[0]}, {.microseconds = 1000});
+  const Tensor a = mix_at(graph, cpu(0), {x}, {.outputs = {4}, .microseconds = 1000});
+  const Tensor b = mix_at(graph, cpu(0), {a}, {.outputs = {4}, .microseconds = 1000});
+  graph.set_next(weights[0], ops::copy(a, cpu(1)));
+  graph.set_next(weights[1], ops::copy(b, cpu(1)));
+  KernelRegistry kernels;
+  test::register_mix(kernels);
+  FreezeOptions options;
+  options.kernels = {{DeviceKind::cpu, &kernels}};
+  const Program program(graph, options);
+  std::map<std::string, float> starts;
+  for (std::uint32_t op = 0; op < program.operator_count(); ++op) {
+    starts[program.path(op)] = program.marked_graph().start(program.marked_graph().position_of(op));
+  }
+  EXPECT_LT(starts.at("copy_3/send") - starts.at("mix_4"), 2e-3F);
+  EXPECT_LT(starts.at("copy_3/send"), starts.at("copy_2/send"));
+}
+
+TEST(RanksProgramTest, HasALaneOfItsOwnForTheNetwork) {
+  Graph graph;
+  const Tensor x = mix_at(graph, cpu(0), {}, {.outputs = {5}});
+  graph.watch(mix_at(graph, cpu(1), {x}, {}));
+  KernelRegistry kernels;
+  test::register_mix(kernels);
+  FreezeOptions options;
+  options.kernels = {{DeviceKind::cpu, &kernels}};
+  options.host_read = [](Tensor) { return make_kernel([](const KernelCall&) {}); };
+  options.rank = 1;
+  Program program(graph, options);
+  ASSERT_EQ(program.lanes().size(), 2U);
+  EXPECT_EQ(program.lanes()[0], (LaneUse{cpu(1), LaneKind::network}));
+  EXPECT_EQ(program.lanes()[1], (LaneUse{cpu(1), LaneKind::compute}));
+  ASSERT_TRUE(program.is_exchange(0));
+  EXPECT_FALSE(program.is_exchange(1));
+  std::vector<std::byte> arena(program.memory()[0].arena + program.memory()[0].slots);
+  const std::vector<std::byte*> arenas = {arena.data()};
+  program.bind(arenas, {});
+  const Program::Exchange even = program.exchange(0, 4);
+  EXPECT_FALSE(even.sends);
+  EXPECT_EQ(even.peer, 0);
+  EXPECT_EQ(even.channel, 1U);
+  EXPECT_EQ(even.bytes, 40U);
+  EXPECT_EQ(program.exchange(0, 5).memory - even.memory, 64);
+  EXPECT_EQ(program.exchange(0, 6).memory, even.memory);
+  EXPECT_EQ(program.exchanged(0).path(), "copy");
+  // A rank where nothing lies has an empty program.
+  options.rank = 2;
+  EXPECT_EQ(Program(graph, options).operator_count(), 0U);
+}
+
+}  // namespace
+}  // namespace purine
