@@ -197,7 +197,7 @@ void Dispatcher::Core::fail(Firing firing, const std::exception_ptr& cause) {
   if (note_failure(lane, failure)) executor_.failed(failure);
 }
 
-// False for what may be the consequence of another failure.
+// False for the consequence of another failure.
 bool Dispatcher::Core::note_failure(const LaneState& lane, const Failure& failure) {
   const auto order = [&](const Failure& of) {
     const std::uint32_t position = graph_.position_of(of.op);
@@ -216,7 +216,7 @@ bool Dispatcher::Core::note_failure(const LaneState& lane, const Failure& failur
     queue_causes_.push_back(failure.cause);
   }
   if (!failure_ || order(failure) < order(*failure_)) failure_ = failure;
-  return lane.lane.workers > 0 || lane.lane.queue != nullptr;
+  return true;
 }
 
 bool Dispatcher::Core::wait_for(std::int64_t iteration) {

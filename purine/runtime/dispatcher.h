@@ -35,8 +35,8 @@ class Executor {
   /// its latest start time in seconds, over all iterations. If it throws, nothing is started.
   virtual void start(std::uint32_t op, std::int64_t iteration, double urgency, CompletionListener& listener,
                      std::uint64_t tag);
-  /// Told at once of every failure but those of remote lanes, by the thread that met it: others who depend on
-  /// this run need not wait until it has drained. Each part of an operator that throws is a failure.
+  /// Told at once of every failure, by the thread that met it: others who depend on this run need not wait
+  /// until it has drained. Each part of an operator that throws is a failure.
   virtual void failed(const Failure& /*failure*/) {}
 };
 

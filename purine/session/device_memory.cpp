@@ -37,6 +37,10 @@ class Completion final : public CompletionListener {
 
 DeviceMemory::DeviceMemory(Runtime& runtime, Graph& graph, const Variables& variables) : runtime_(runtime) {
   for (const Variable variable : graph.variables()) {
+    if (variable.location().rank != runtime.rank()) {
+      variables_.push_back(nullptr);
+      continue;
+    }
     const Variables::Entry& entry = variables.at(variable.path());
     variables_.push_back(entry.buffer.data());
     if (variable.location().kind == DeviceKind::cpu) continue;

@@ -30,7 +30,7 @@ class DeviceMemory {
   std::byte* arena(Location location) const;
   /// Null for CPUs, whose workers have their own.
   std::byte* scratch(Location location) const;
-  /// One for each of the graph's variables, in their order.
+  /// One for each of the graph's variables, in their order; null for those of other ranks.
   const std::vector<std::byte*>& variables() const { return variables_; }
 
   void upload_variables();

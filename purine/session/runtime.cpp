@@ -18,14 +18,15 @@ constexpr std::string_view device_hint =
 
 }  // namespace
 
-Runtime::Runtime(RuntimeOptions options) {
+Runtime::Runtime(RuntimeOptions options) : endpoint_(options.endpoint) {
   if (options.workers < 0 || options.workers > most_workers) {
     throw Error("runtime", std::to_string(options.workers) + " workers can't be",
                 "give 1 to " + std::to_string(most_workers) + ", or 0 for one a core");
   }
   std::set<Location> devices(options.devices.begin(), options.devices.end());
   if (devices.size() != options.devices.size()) throw Error("runtime", "a device is given twice");
-  devices.insert(Location{});
+  std::erase_if(devices, [&](const Location& device) { return device.rank != rank(); });
+  devices.insert(Location{rank(), DeviceKind::cpu, 0});
   devices_.assign(devices.begin(), devices.end());  // CPUs first, since their kind is the first
   std::vector<Location> cpus;
   const auto memory_map = std::make_shared<emu::MemoryMap>();

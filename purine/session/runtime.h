@@ -1,4 +1,4 @@
-// This process's devices and the kernels they have.
+// This process's devices, the kernels they have, and the other processes.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include "purine/core/location.h"
 #include "purine/program/kernel.h"
 #include "purine/runtime/device.h"
+#include "purine/runtime/endpoint.h"
 
 namespace purine {
 
@@ -18,13 +19,17 @@ struct RuntimeOptions {
   /// Threads that run CPU operators, shared evenly by the CPU devices; 0: one for each core that the process
   /// may use, and at least one a device.
   int workers = 0;
-  /// This process's devices. `cpu:0` is always among them: the host reads, writes and brings data in there.
+  /// This process's devices; those of other ranks are left out, so that a mesh's locations can be given as
+  /// they are. `cpu:0` is always among them: the host reads, writes and brings data in there.
   std::vector<Location> devices = {};
   /// What emulated devices are like.
   emu::EmulatedOptions emulated = {};
+  /// The other processes of the run, if there are any. It must outlive the runtime.
+  Endpoint* endpoint = nullptr;
 };
 
-/// What programs run on: this process's devices and their kernels. Made once and passed on.
+/// What programs run on: this process's devices and their kernels, and the way to the other processes. Made
+/// once and passed on.
 class Runtime {
  public:
   /// Throws Error for a device that this build or machine doesn't have, or that is given twice.
@@ -39,6 +44,13 @@ class Runtime {
   int workers_of(Location cpu) const;
   /// Cores that the process may use (its affinity mask).
   static int available_cores();
+  /// Which of the run's processes this is, and how many there are: 0 of 1 without an endpoint.
+  std::int32_t rank() const { return endpoint_ != nullptr ? endpoint_->rank() : 0; }
+  std::int32_t ranks() const { return endpoint_ != nullptr ? endpoint_->size() : 1; }
+  /// Null if this is the only process.
+  Endpoint* endpoint() const { return endpoint_; }
+  /// Numbers the runs of all sessions, which begin in the same order at all ranks.
+  std::int64_t next_run() { return runs_++; }
   /// All devices, CPUs first.
   const std::vector<Location>& devices() const { return devices_; }
   bool has(Location location) const;
@@ -51,6 +63,8 @@ class Runtime {
   std::map<DeviceKind, const KernelRegistry*> kernels() const;
 
  private:
+  Endpoint* endpoint_;
+  std::int64_t runs_ = 0;
   std::vector<Location> devices_;
   std::map<Location, int> workers_;
   std::map<Location, std::unique_ptr<Device>> accelerators_;

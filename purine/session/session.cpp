@@ -1,16 +1,21 @@
 #include "purine/session/session.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <exception>
+#include <limits>
+#include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "purine/core/error.h"
 #include "purine/graph/transform.h"
+#include "purine/session/agreement.h"
 #include "purine/session/device_memory.h"
 #include "purine/session/memory_limit.h"
+#include "purine/session/run_end.h"
 #include "purine/session/session_program.h"
 #include "purine/session/wait_meter.h"
 
@@ -46,38 +51,30 @@ std::int64_t find_samples_per_epoch(Graph& graph) {
 class Session::Implementation {
  public:
   Implementation(Runtime& runtime, Graph& graph, SessionOptions options, Variables& variables)
-      : graph_(graph), options_(std::move(options)), workers_(runtime.workers()) {
-    if (options_.window < 1 || options_.window > 8) {
-      throw Error("session", "a window of " + std::to_string(options_.window) + " iterations can't be",
-                  "give 1 to 8");
+      : runtime_(runtime),
+        graph_(graph),
+        options_(std::move(options)),
+        workers_(runtime.workers()),
+        end_(runtime.endpoint()) {
+    if (runtime.endpoint() != nullptr) compare_graphs(*runtime.endpoint(), graph, options_.seed);
+    try {
+      prepare(variables);
+    } catch (const RemoteError&) {
+      throw;
+    } catch (const Error& error) {
+      tell_others(error.what());
+      throw;
     }
-    samples_per_epoch_ = find_samples_per_epoch(graph);
-    if (samples_per_epoch_ > 0) batch_ = batch_size(graph);
-    main_ = std::make_unique<SessionProgram>(runtime, graph, options_, fills_, meter_);
-    if (samples_per_epoch_ > 0 && samples_per_epoch_ % batch_ != 0) {
-      short_graph_ = std::make_unique<Graph>();
-      with_batch_size(graph, samples_per_epoch_ % batch_, *short_graph_);
-      short_ = std::make_unique<SessionProgram>(runtime, *short_graph_, options_, fills_, meter_);
-    }
-    for (const SessionProgram* variant : variants()) {
-      for (const Location& place : variant->program().places()) {
-        if (runtime.has(place)) continue;
-        throw Error("session", "the graph uses " + place.text() + ", which the runtime doesn't have",
-                    "name it in RuntimeOptions::devices, or --devices");
-      }
-    }
-    check_memory(planned_bytes(true));
-    variables.create(graph, runtime.cpu_kernels(), options_.seed);
-    memory_ = std::make_unique<DeviceMemory>(runtime, graph, variables);
-    for (const SessionProgram* variant : variants()) memory_->reserve(variant->program());
-    memory_->allocate();
-    const std::size_t scratch = largest_scratch();
-    for (int i = 0; i < workers_; ++i) scratch_.emplace_back(scratch);
-    for (SessionProgram* variant : variants()) variant->start(runtime, *memory_, scratch_);
   }
 
   ~Implementation() {
-    if (active_ != nullptr) active_->drain();
+    if (active_ == nullptr) return;
+    try {
+      if (std::uncaught_exceptions() > exceptions_) tell_others("left its run by an exception");
+      drain();
+    } catch (const Error&) {
+      // Whoever wants to know of it calls drain().
+    }
   }
 
   void begin(RunOptions options) {
@@ -92,59 +89,165 @@ class Session::Implementation {
       throw Error("session", "the graph has no data source with an end, so epochs mean nothing",
                   "run a number of steps");
     }
-    end_ = options.steps > 0 ? next_ + options.steps
-                             : (next_ / steps_per_epoch() + options.epochs) * steps_per_epoch();
+    const std::int64_t end = options.steps > 0
+                                 ? next_ + options.steps
+                                 : (next_ / steps_per_epoch() + options.epochs) * steps_per_epoch();
+    if (runtime_.endpoint() != nullptr) {
+      compare_words(*runtime_.endpoint(),
+                    "runs iterations " + std::to_string(next_) + " to " + std::to_string(end - 1),
+                    "every process must make the same runs");
+    }
+    end_.begin(runtime_.next_run(), end);
     seen_ = next_;
     memory_->upload_variables();
     meter_.reset();
     advance();
   }
 
+  /// Does what asks other ranks. If the run has failed there, what runs here ends too.
+  template <typename Function>
+  auto or_drain(Function&& function) -> decltype(function()) {
+    try {
+      return function();
+    } catch (const RemoteError&) {
+      if (active_ != nullptr && !active_->drain()) fail(*active_);
+      active_ = nullptr;
+      end_.abandon(seen_);
+      memory_->download_variables();
+      throw;
+    }
+  }
+
   /// Waits for the step at `seen_`, if there is one.
   void advance() {
-    if (seen_ >= end_) {
-      drain();
-      return;
+    while (true) {
+      const std::int64_t limit = or_drain([&] { return end_.limit(next_); });
+      if (seen_ >= end_.end()) {
+        drain();
+        return;
+      }
+      if (seen_ < limit) {
+        SessionProgram& variant = activate(seen_);
+        admit(std::min({limit, seen_ + variant.ring_size(), boundary_after(seen_)}));
+      }
+      if (seen_ == next_) {  // nothing may be admitted until all ranks have said where the run ends
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        continue;
+      }
+      SessionProgram& variant = *active_;
+      const std::optional<bool> good =
+          end_.agreed() ? variant.wait_for(seen_) : variant.wait_for(seen_, std::chrono::milliseconds(10));
+      if (!good) continue;  // perhaps another rank has ended the run
+      if (!*good) fail(variant);
+      break;
     }
-    SessionProgram& variant = variant_of(seen_);
-    if (active_ != &variant) {
-      if (active_ != nullptr) active_->drain();
-      active_ = &variant;
-      variant.begin_at(seen_);
-    }
-    std::int64_t stop = std::min(end_, seen_ + variant.ring_size());
-    if (short_ != nullptr) {
-      const std::int64_t epoch_start = seen_ / steps_per_epoch() * steps_per_epoch();
-      const std::int64_t last = epoch_start + steps_per_epoch() - 1;
-      stop = std::min(stop, seen_ == last ? last + 1 : last);
-    }
-    next_ = std::max(next_, stop);
-    variant.admit(stop);
-    if (!variant.wait_for(seen_)) fail(variant);
+    const bool is_short = active_ == short_.get();
     step_.index = seen_;
     step_.epoch = samples_per_epoch_ > 0 ? seen_ / steps_per_epoch() : 0;
-    step_.samples =
-        samples_per_epoch_ > 0 ? (&variant == short_.get() ? samples_per_epoch_ % batch_ : batch_) : 0;
+    step_.samples = samples_per_epoch_ > 0 ? (is_short ? samples_per_epoch_ % batch_ : batch_) : 0;
     step_.last_of_epoch = samples_per_epoch_ > 0 && (seen_ + 1) % steps_per_epoch() == 0;
   }
 
+  void stop() { end_.stop(next_); }
+
   void drain() {
     if (active_ == nullptr) return;
-    SessionProgram& variant = *active_;
-    const bool good = variant.drain();
+    or_drain([&] {
+      end_.stop(next_);
+      while (!end_.agreed()) {
+        end_.limit(next_);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+    while (next_ < end_.end()) {
+      activate(next_);
+      admit(std::min(end_.end(), boundary_after(next_)));
+    }
+    if (!active_->drain()) fail(*active_);
+    // Nobody takes a run for good that has failed elsewhere.
+    if (Endpoint* endpoint = runtime_.endpoint())
+      or_drain([&] { endpoint->all_gather("has ended its run"); });
     active_ = nullptr;
-    end_ = std::min(end_, next_);
-    if (!good) fail(variant);
     memory_->download_variables();
   }
 
   [[noreturn]] void fail(SessionProgram& variant) {
     variant.drain();
     active_ = nullptr;
-    end_ = seen_;
+    end_.abandon(seen_);
     failed_ = &variant;
     memory_->download_variables();
     variant.throw_failure();
+  }
+
+  void prepare(Variables& variables) {
+    if (options_.window < 1 || options_.window > 8) {
+      throw Error("session", "a window of " + std::to_string(options_.window) + " iterations can't be",
+                  "give 1 to 8");
+    }
+    check_ranks();
+    samples_per_epoch_ = find_samples_per_epoch(graph_);
+    if (samples_per_epoch_ > 0) batch_ = batch_size(graph_);
+    main_ = std::make_unique<SessionProgram>(runtime_, graph_, options_, fills_, meter_);
+    if (samples_per_epoch_ > 0 && samples_per_epoch_ % batch_ != 0) {
+      short_graph_ = std::make_unique<Graph>();
+      with_batch_size(graph_, samples_per_epoch_ % batch_, *short_graph_);
+      short_ = std::make_unique<SessionProgram>(runtime_, *short_graph_, options_, fills_, meter_);
+    }
+    for (const SessionProgram* variant : variants()) {
+      for (const Location& place : variant->program().places()) {
+        if (runtime_.has(place)) continue;
+        throw Error("session", "the graph uses " + place.text() + ", which the runtime doesn't have",
+                    "name it in RuntimeOptions::devices, or --devices");
+      }
+    }
+    check_memory(planned_bytes(true));
+    variables.create(graph_, runtime_.cpu_kernels(), options_.seed, runtime_.rank());
+    memory_ = std::make_unique<DeviceMemory>(runtime_, graph_, variables);
+    for (const SessionProgram* variant : variants()) memory_->reserve(variant->program());
+    memory_->allocate();
+    const std::size_t scratch = largest_scratch();
+    for (int i = 0; i < workers_; ++i) scratch_.emplace_back(scratch);
+    for (SessionProgram* variant : variants()) variant->start(runtime_, *memory_, scratch_);
+  }
+
+  void check_ranks() {
+    for (std::uint32_t i = 0; i < graph_.tensor_count(); ++i) {
+      const Location location = graph_.tensor(i).location();
+      if (location.rank < runtime_.ranks()) continue;
+      throw Error("session",
+                  "the graph uses " + location.text() + ", and the run has " +
+                      std::to_string(runtime_.ranks()) + (runtime_.ranks() == 1 ? " process" : " processes"),
+                  "start one process a rank");
+    }
+  }
+
+  /// Before the other ranks can wait for this one.
+  void tell_others(const std::string& cause) {
+    Endpoint* endpoint = runtime_.endpoint();
+    if (endpoint != nullptr) endpoint->fail("at " + endpoint->host(endpoint->rank()) + ", " + cause);
+  }
+
+  /// While nothing of later iterations is admitted: makes the program of an iteration the one that runs.
+  SessionProgram& activate(std::int64_t iteration) {
+    SessionProgram& variant = variant_of(iteration);
+    if (active_ == &variant) return variant;
+    if (active_ != nullptr && !active_->drain()) fail(*active_);
+    active_ = &variant;
+    variant.begin_at(iteration);
+    return variant;
+  }
+
+  void admit(std::int64_t end) {
+    next_ = std::max(next_, end);
+    active_->admit(end);
+  }
+
+  /// The first iteration after this one that is another program's.
+  std::int64_t boundary_after(std::int64_t iteration) const {
+    if (short_ == nullptr) return std::numeric_limits<std::int64_t>::max();
+    const std::int64_t last = iteration / steps_per_epoch() * steps_per_epoch() + steps_per_epoch() - 1;
+    return iteration == last ? last + 1 : last;
   }
 
   SessionProgram& variant_of(std::int64_t iteration) {
@@ -199,8 +302,10 @@ class Session::Implementation {
     return bytes;
   }
 
+  Runtime& runtime_;
   Graph& graph_;
   const SessionOptions options_;
+  const int exceptions_ = std::uncaught_exceptions();
   int workers_;
   std::int64_t samples_per_epoch_ = 0;
   std::int64_t batch_ = 0;
@@ -215,7 +320,7 @@ class Session::Implementation {
   SessionProgram* failed_ = nullptr;
   std::int64_t next_ = 0;  // the first iteration that was not admitted
   std::int64_t seen_ = 0;  // the step that the loop is at
-  std::int64_t end_ = 0;   // of the run
+  RunEnd end_;
   Step step_;
 };
 
@@ -241,12 +346,25 @@ std::span<const float> Step::values(Tensor tensor) const {
   return {reinterpret_cast<const float*>(content.data()), content.size() / sizeof(float)};
 }
 
+bool Step::has(Tensor tensor) const {
+  const std::vector<Tensor> watched = session_->implementation_->graph_.watched();
+  return std::find(watched.begin(), watched.end(), tensor) != watched.end() &&
+         tensor.location().rank == session_->implementation_->runtime_.rank();
+}
+
 std::span<const std::byte> Step::bytes(Tensor tensor) const {
   const std::vector<Tensor> watched = session_->implementation_->graph_.watched();
   const auto found = std::find(watched.begin(), watched.end(), tensor);
   if (found == watched.end()) {
     throw Error("step", "is not watched, so the host has no value of it",
                 "call graph.watch(tensor) before the session is made")
+        .at(tensor.path());
+  }
+  if (!has(tensor)) {
+    throw Error("step",
+                "lies at " + tensor.location().text() + ", and this process is rank " +
+                    std::to_string(session_->implementation_->runtime_.rank()),
+                "read it where Step::has says that it is")
         .at(tensor.path());
   }
   return (*watched_)[static_cast<std::size_t>(found - watched.begin())];
@@ -287,11 +405,11 @@ Session::Steps::Iterator& Session::Steps::Iterator::operator++() {
 }
 
 bool Session::Steps::Iterator::operator==(std::default_sentinel_t) const {
-  return session_->implementation_->seen_ >= session_->implementation_->end_;
+  return session_->implementation_->seen_ >= session_->implementation_->end_.end();
 }
 
 void Session::stop() {
-  implementation_->end_ = std::min(implementation_->end_, implementation_->next_);
+  implementation_->stop();
 }
 
 void Session::drain() {

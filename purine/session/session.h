@@ -54,8 +54,10 @@ class Step {
   std::int64_t samples = 0;  ///< in this iteration's batch; 0 without a data source
   bool last_of_epoch = false;
 
-  /// The value of a watched scalar, of any dtype. A tensor that isn't watched, or isn't a scalar, throws
-  /// Error.
+  /// True if this process has the value of a tensor: it is watched, and lies at this process's rank.
+  bool has(Tensor tensor) const;
+  /// The value of a watched scalar, of any dtype. A tensor that isn't watched, lies at another rank, or isn't
+  /// a scalar, throws Error.
   double value(Tensor tensor) const;
   /// The elements of a watched tensor of dtype f32.
   std::span<const float> values(Tensor tensor) const;
@@ -80,6 +82,11 @@ struct RunOptions {
 ///
 /// A data source whose size is no multiple of the batch ends each epoch with a short batch: the session
 /// freezes the graph a second time for that batch size, on the same variables and the same memory.
+///
+/// Where the runtime has an endpoint, all its processes make the same sessions of the same graph, and make
+/// the same runs; each freezes and runs the part that lies at its rank, and has the variables there. The
+/// constructor compares the graphs, and throws the same Error everywhere if they differ. Iterations overlap
+/// as they do in one process. Whatever fails at one rank ends the run at all; the others throw RemoteError.
 class Session {
  public:
   Session(Runtime& runtime, Graph& graph, SessionOptions options = {});
@@ -118,7 +125,8 @@ class Session {
   Steps run(RunOptions options);
   /// Runs steps for their effects alone.
   void run_steps(std::int64_t steps);
-  /// Called within the loop: no further iteration begins, and the loop ends after those that have.
+  /// Called within the loop: no further iteration begins, and the loop ends after those that have; at all
+  /// ranks after the same one, whichever of them calls it.
   void stop();
 
   /// Waits until nothing runs; the variables are then those after the last step that the loop has begun.

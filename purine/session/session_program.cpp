@@ -29,12 +29,14 @@ SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOpti
       options_(options),
       fills_(fills),
       meter_(meter),
+      endpoint_(runtime.endpoint()),
       ring_(static_cast<std::size_t>(options.window + ring_slots_beyond_window)) {
   const std::vector<Tensor> watched = graph.watched();
   for (std::vector<std::vector<std::byte>>& entry : ring_) {
     for (const Tensor tensor : watched) entry.emplace_back(tensor.info().bytes());
   }
   FreezeOptions freeze;
+  freeze.rank = runtime.rank();
   freeze.kernels = runtime.kernels();
   freeze.seed = options.seed;
   freeze.channels_last = options.channels_last;
@@ -59,6 +61,10 @@ void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
   program_->bind(arenas, memory.variables());
   std::vector<Lane> lanes;
   for (const LaneUse& use : program_->lanes()) {
+    if (use.kind == LaneKind::network) {
+      lanes.push_back(Lane::remote());
+      continue;
+    }
     if (use.location.kind == DeviceKind::cpu) {
       lanes.push_back(Lane::cpu(runtime.workers_of(use.location)));
       continue;
@@ -80,15 +86,39 @@ void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
 void SessionProgram::throw_failure() const {
   const std::optional<Failure> failure = dispatcher_->failure();
   PURINE_CHECK(failure.has_value());
-  const std::string path = program_->path(failure->op);
-  const std::string location = program_->location(failure->op).text();
-  const std::int64_t iteration = failure->iteration + base_;
+  rethrow(*failure);
+}
+
+void SessionProgram::rethrow(const Failure& failure) const {
+  const std::string path = program_->path(failure.op);
+  const std::string location = program_->location(failure.op).text();
+  const std::int64_t iteration = failure.iteration + base_;
   try {
-    std::rethrow_exception(failure->cause);
+    std::rethrow_exception(failure.cause);
+  } catch (const RemoteError& error) {
+    const Program::Exchange exchange = program_->exchange(failure.op, 0);
+    const std::string peer = "rank " + std::to_string(exchange.peer);
+    throw RemoteError(error.rank(),
+                      error.message() + "; " + location + " waited at " + path + " for " +
+                          (exchange.sends ? peer + " to take " : std::string()) +
+                          program_->exchanged(failure.op).path() + (exchange.sends ? "" : " from " + peer) +
+                          " (iteration " + std::to_string(iteration) + ")",
+                      error.hint());
   } catch (const Error& error) {
     throw IterationError(error.at(path).on(location), iteration);
   } catch (const std::exception& error) {
-    throw IterationError(Error(program_->type(failure->op), error.what()).at(path).on(location), iteration);
+    throw IterationError(Error(program_->type(failure.op), error.what()).at(path).on(location), iteration);
+  }
+}
+
+void SessionProgram::failed(const Failure& failure) {
+  if (endpoint_ == nullptr) return;
+  try {
+    rethrow(failure);
+  } catch (const RemoteError&) {
+    // Everybody knows.
+  } catch (const Error& error) {
+    endpoint_->fail("at " + endpoint_->host(endpoint_->rank()) + ", " + error.what());
   }
 }
 
@@ -115,6 +145,17 @@ void SessionProgram::issue(std::uint32_t op, std::int64_t iteration, Queue& queu
                   }
                 },
                 0});
+}
+
+void SessionProgram::start(std::uint32_t op, std::int64_t iteration, double urgency,
+                           CompletionListener& listener, std::uint64_t tag) {
+  const Program::Exchange exchange = program_->exchange(op, iteration + base_);
+  const Message message{exchange.peer, exchange.channel, iteration + base_};
+  if (exchange.sends) {
+    endpoint_->send(message, exchange.memory, exchange.bytes, urgency, listener, tag);
+  } else {
+    endpoint_->receive(message, exchange.memory, exchange.bytes, listener, tag);
+  }
 }
 
 std::unique_ptr<Kernel> SessionProgram::read_kernel(Tensor tensor) {

@@ -1,10 +1,12 @@
 // One of a session's programs on its dispatcher.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +35,9 @@ class SessionProgram final : public Executor {
   void begin_at(std::int64_t iteration) { base_ = iteration - dispatcher_->finished(); }
   void admit(std::int64_t end) { dispatcher_->admit(end - base_); }
   bool wait_for(std::int64_t iteration) { return dispatcher_->wait_for(iteration - base_); }
+  std::optional<bool> wait_for(std::int64_t iteration, std::chrono::nanoseconds limit) {
+    return dispatcher_->wait_for(iteration - base_, limit);
+  }
   bool drain() { return dispatcher_->drain(); }
   /// Throws what failed, with its operator's path and location and the iteration.
   [[noreturn]] void throw_failure() const;
@@ -47,8 +52,13 @@ class SessionProgram final : public Executor {
   int parts(std::uint32_t op) const override { return program_->parts(op); }
   void run(std::uint32_t op, std::int64_t iteration, int part, int worker) override;
   void issue(std::uint32_t op, std::int64_t iteration, Queue& queue) override;
+  void start(std::uint32_t op, std::int64_t iteration, double urgency, CompletionListener& listener,
+             std::uint64_t tag) override;
+  /// Tells the other ranks.
+  void failed(const Failure& failure) override;
 
  private:
+  [[noreturn]] void rethrow(const Failure& failure) const;
   std::unique_ptr<Kernel> read_kernel(Tensor tensor);
   std::unique_ptr<Kernel> input_kernel(Tensor tensor);
 
@@ -56,6 +66,7 @@ class SessionProgram final : public Executor {
   const SessionOptions& options_;
   const std::map<std::string, Fill>& fills_;
   WaitMeter& meter_;
+  Endpoint* endpoint_;
   std::unique_ptr<Program> program_;
   std::vector<std::uint8_t> brings_data_;  // by operator
   std::span<const AlignedBuffer> scratch_;

@@ -54,8 +54,9 @@ std::vector<io::HostTensor> Variables::values() const {
   return tensors;
 }
 
-void Variables::create(Graph& graph, const KernelRegistry& kernels, std::uint64_t seed) {
+void Variables::create(Graph& graph, const KernelRegistry& kernels, std::uint64_t seed, std::int32_t rank) {
   for (const Variable variable : graph.variables()) {
+    if (variable.location().rank != rank) continue;
     const std::string path = variable.path();
     if (const auto found = entries_.find(path); found != entries_.end()) {
       if (!(found->second.info == variable.info())) {

@@ -49,9 +49,9 @@ class Variables {
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
   /// The values of all variables, sorted by path: what io::save_safetensors takes.
   std::vector<io::HostTensor> values() const;
-  /// Makes the graph's variables that don't exist yet and gives them their initial values, each from the
-  /// random stream of its logical path. One that exists must have the graph's info.
-  void create(Graph& graph, const KernelRegistry& kernels, std::uint64_t seed);
+  /// Makes the graph's variables at a rank that don't exist yet and gives them their initial values, each
+  /// from the random stream of its logical path. One that exists must have the graph's info.
+  void create(Graph& graph, const KernelRegistry& kernels, std::uint64_t seed, std::int32_t rank = 0);
 
  private:
   std::map<std::string, Entry, std::less<>> entries_;

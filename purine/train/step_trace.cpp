@@ -60,6 +60,8 @@ StepTrace::StepTrace(std::int64_t first, std::int64_t end, std::int64_t megabyte
 
 std::function<void(const RanEvent&)> StepTrace::hook() {
   return [this](const RanEvent& event) {
+    // Transfers between ranks overlap one another: no track could show them.
+    if (event.program->lanes()[event.lane].kind == LaneKind::network) return;
     if (recorder_.wants(event.iteration)) record(event);
   };
 }

@@ -11,7 +11,7 @@
 #include "purine/runtime/dispatcher.h"
 #include "tests/runtime/random_program.h"
 #include "tests/runtime/test_device.h"
-#include "tests/runtime/watchdog.h"
+#include "tests/support/watchdog.h"
 
 namespace purine {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "purine/core/error.h"
 #include "tests/runtime/random_program.h"
-#include "tests/runtime/watchdog.h"
+#include "tests/support/watchdog.h"
 
 namespace purine {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/runtime/watchdog.h"
+#include "tests/support/watchdog.h"
 
 namespace purine {
 namespace {
