@@ -1,18 +1,22 @@
-// Seconds and bytes to divide GoogLeNet, with momentum, over many locations.
-// Usage: bench_partition [locations…]
+// Seconds and bytes to divide GoogLeNet, with momentum, over many ranks, and to freeze the part of one of
+// them. Usage: bench_partition [ranks…]
 #include <fmt/core.h>
 #include <malloc.h>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
+#include "purine/backend/cpu/kernels.h"
 #include "purine/graph/graph.h"
+#include "purine/graph/vertex_texts.h"
 #include "purine/models/googlenet.h"
 #include "purine/ops/loss.h"
 #include "purine/optim/optimizers.h"
 #include "purine/parallel/schemes.h"
+#include "purine/program/program.h"
 
 namespace {
 
@@ -49,10 +53,29 @@ void measure(int locations) {
   Graph& divided = result.front().graph();
   const double verify_seconds = seconds([&] { verify(divided); });
   const std::uint32_t vertices = divided.operator_count() + divided.tensor_count();
+  // What a session does before the first step: all processes compare hashes of the graph, and each freezes
+  // its own part.
+  std::uint64_t hash = 0;
+  const double hash_seconds = seconds([&] {
+    const VertexTexts texts(divided);
+    for (std::size_t i = 0; i < texts.size(); ++i) hash ^= texts.hash(i) + i;
+  });
+  KernelRegistry kernels;
+  cpu::register_cpu_kernels(kernels);
+  const auto no_kernel = [](Tensor) { return make_kernel([](const KernelCall&) {}); };
+  FreezeOptions options;
+  options.rank = locations / 2;
+  options.kernels = {{DeviceKind::cpu, &kernels}};
+  options.host_input = no_kernel;
+  options.host_read = no_kernel;
+  std::unique_ptr<Program> program;
+  const double freeze_seconds = seconds([&] { program = std::make_unique<Program>(divided, options); });
   fmt::print(
-      "{:5} locations: {:8} vertices, build {:.3f} s, divide {:6.3f} s, verify {:6.3f} s, {:7.1f} MiB\n",
-      locations, vertices, build_seconds, divide_seconds, verify_seconds,
-      static_cast<double>(bytes) / (1U << 20U));
+      "{:5} ranks: {:8} vertices, build {:.3f} s, divide {:6.3f} s, verify {:6.3f} s, hash {:6.3f} s, freeze "
+      "{:6.3f} s of {:6} operators, {:7.1f} MiB, {:7.1f} MiB with the program\n",
+      locations, vertices, build_seconds, divide_seconds, verify_seconds, hash_seconds, freeze_seconds,
+      program->operator_count(), static_cast<double>(bytes) / (1U << 20U),
+      static_cast<double>(heap_bytes() - before) / (1U << 20U));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
+#include "purine/core/random.h"
 #include "purine/graph/graph.h"
 #include "purine/graph/vertex_texts.h"
 
@@ -39,6 +41,28 @@ nlohmann::ordered_json tensor_json(Tensor tensor) {
           {"shape", std::move(shape)},
           {"location", tensor.location().text()}};
 }
+
+/// Joins what it is given, in order.
+class Hash {
+ public:
+  void add(std::uint64_t number) {
+    value_ = (value_ ^ number) * 0x9e3779b97f4a7c15U;
+    value_ ^= value_ >> 29U;
+  }
+  void add(std::string_view text) { add(hash_text(text)); }
+  void add(const TensorInfo& info) {
+    for (const std::int64_t extent : info.shape) add(static_cast<std::uint64_t>(extent));
+    add(static_cast<std::uint64_t>(info.dtype) * 16 + static_cast<std::uint64_t>(info.shape.rank()));
+  }
+  void add(const Location& location) {
+    add(static_cast<std::uint64_t>(location.rank) << 32U | static_cast<std::uint64_t>(location.index));
+    add(static_cast<std::uint64_t>(location.kind));
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
 
 template <typename Tensors>
 nlohmann::ordered_json ids(const Tensors& tensors) {
@@ -78,7 +102,7 @@ void append_list(std::string& text, const char* key, std::size_t count, Function
 }  // namespace
 
 template <typename Function>
-std::string VertexTexts::with(std::size_t index, Function&& function) const {
+auto VertexTexts::with(std::size_t index, Function&& function) const {
   PURINE_CHECK(index < size_);
   if (index < inputs_.size()) return function(inputs_[index]);
   index -= inputs_.size();
@@ -104,6 +128,30 @@ std::string VertexTexts::text(std::size_t index) const {
 
 std::string VertexTexts::path(std::size_t index) const {
   return with(index, [](auto vertex) { return vertex.path(); });
+}
+
+std::uint64_t VertexTexts::hash(std::size_t index) const {
+  return with(index, [&](auto vertex) {
+    Hash hash;
+    hash.add(vertex.path());
+    if constexpr (std::is_same_v<decltype(vertex), Operator>) {
+      hash.add(vertex.type());
+      hash.add(vertex.contract().attributes());
+      for (int i = 0; i < vertex.input_count(); ++i) hash.add(vertex.input(i).index());
+      for (int i = 0; i < vertex.output_count(); ++i) hash.add(vertex.output(i).info());
+      hash.add(vertex.location());
+    } else {
+      hash.add(vertex.info());
+      hash.add(vertex.location());
+    }
+    if constexpr (std::is_same_v<decltype(vertex), Variable>) {
+      hash.add(vertex.initial().type());
+      hash.add(vertex.initial().attributes());
+      hash.add(std::uint64_t{vertex.trainable()} * 2 + std::uint64_t{vertex.decays()});
+      if (vertex.has_next()) hash.add(vertex.next().index());
+    }
+    return hash.value();
+  });
 }
 
 std::string dump(Graph& graph) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "purine/core/random.h"
 #include "purine/core/version.h"
 #include "purine/graph/vertex_texts.h"
 
@@ -39,7 +38,7 @@ void compare_graphs(Endpoint& endpoint, Graph& graph, std::uint64_t seed) {
   std::vector<std::uint64_t> hashes = {0};
   hashes.reserve(vertices.size() + 1);
   for (std::size_t i = 0; i < vertices.size(); ++i) {
-    hashes.push_back(join(hashes.back(), hash_text(vertices.text(i))));
+    hashes.push_back(join(hashes.back(), vertices.hash(i)));
   }
   const auto differ = [&](std::size_t count) {
     const std::string mine = count < hashes.size() ? std::to_string(hashes[count]) : "ended";
