@@ -12,16 +12,14 @@
 #include "purine/io/checkpoint.h"
 #include "purine/train/checkpoints.h"
 #include "purine/train/evaluator.h"
+#include "purine/train/job_mistake.h"
 #include "purine/train/progress.h"
 #include "purine/train/state.h"
 
 namespace purine::cli {
+namespace {
 
-int evaluate(const EvaluateRequest& request) {
-  train::LoadedJob loaded = load_job(request.target, request.settings, request.run_folder);
-  if (!request.run.devices.empty()) {
-    loaded = train::with_devices(std::move(loaded), request.run.devices, "--devices " + request.run.devices);
-  }
+int evaluate(const EvaluateRequest& request, const train::LoadedJob& loaded) {
   const train::Job& job = loaded.job;
   const std::filesystem::path path = train::find_checkpoint(job.train.run_folder, request.checkpoint);
   const io::Checkpoint checkpoint = io::load_checkpoint(path);
@@ -62,6 +60,16 @@ int evaluate(const EvaluateRequest& request) {
     fmt::print("left out {}: {}\n", one_line(entry.path), one_line(entry.reason));
   }
   return success;
+}
+
+}  // namespace
+
+int evaluate(const EvaluateRequest& request) {
+  train::LoadedJob loaded = load_job(request.target, request.settings, request.run_folder);
+  if (!request.run.devices.empty()) {
+    loaded = train::with_devices(std::move(loaded), request.run.devices, "--devices " + request.run.devices);
+  }
+  return train::locating_mistakes(loaded, [&] { return evaluate(request, loaded); });
 }
 
 }  // namespace purine::cli

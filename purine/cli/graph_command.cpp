@@ -12,6 +12,7 @@
 #include "purine/core/nearest.h"
 #include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
+#include "purine/train/job_mistake.h"
 #include "purine/train/network.h"
 #include "purine/train/placed_graph.h"
 
@@ -26,7 +27,10 @@ bool is_file_or_folder(const std::string& target) {
 using Build = train::PlacedGraph::Build;
 
 train::LoadedJob with_batch(train::LoadedJob loaded, std::int64_t batch) {
-  if (batch > 0) loaded.job.data.batch = loaded.job.data.evaluation_batch = batch;
+  if (batch > 0) {
+    loaded.job.data.batch = loaded.job.data.evaluation_batch = batch;
+    loaded.origins["data.batch"] = fmt::format("--batch {}", batch);
+  }
   return loaded;
 }
 
@@ -37,9 +41,7 @@ Build prediction(const train::Job& job, const data::ImageSize& image, std::int64
   };
 }
 
-train::PlacedGraph build_job(const GraphRequest& request) {
-  const train::LoadedJob loaded = with_batch(
-      load_job(request.target, with_parallel_options(request.settings, request.run), {}), request.batch);
+train::PlacedGraph build_job(const GraphRequest& request, const train::LoadedJob& loaded) {
   const train::Job& job = loaded.job;
   const data::DatasetPtr training_set = train::open_dataset(job, data::Subset::train);
   const train::Task task = train::find_task(job, *training_set);
@@ -98,7 +100,12 @@ std::string text_of(Graph& graph, GraphFormat format) {
 }  // namespace
 
 int graph(const GraphRequest& request) {
-  train::PlacedGraph placed = is_file_or_folder(request.target) ? build_job(request) : build_model(request);
+  train::PlacedGraph placed = [&] {
+    if (!is_file_or_folder(request.target)) return build_model(request);
+    const train::LoadedJob loaded = with_batch(
+        load_job(request.target, with_parallel_options(request.settings, request.run), {}), request.batch);
+    return train::locating_mistakes(loaded, [&] { return build_job(request, loaded); });
+  }();
   Graph& graph = placed.running();
   verify(graph);
   std::string text = text_of(graph, request.format);

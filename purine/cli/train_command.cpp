@@ -30,13 +30,13 @@ int train(const TrainRequest& request) {
   const StopOnSignal stop;     // before the runtime's threads
   ::signal(SIGPIPE, SIG_IGN);  // that nobody reads along any more is no reason to lose a run
   const std::string target = request.job ? *request.job : *request.run_folder;
-  train::LoadedJob loaded =
+  const train::LoadedJob loaded =
       load_job(target, with_parallel_options(request.settings, request.run), request.run_folder);
   const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
 
   io::TextOutput output(stdout);
   const std::unique_ptr<train::Listener> listener = make_listener(output, request.json);
-  train::Trainer trainer(*runtime, std::move(loaded),
+  train::Trainer trainer(*runtime, loaded,
                          {.resume = request.resume,
                           .numbered_folder = request.new_run,
                           .stop_after = request.stop_after,

@@ -25,6 +25,8 @@ struct ImageSize {
   std::int64_t channels = 0;
   std::int64_t height = 0;
   std::int64_t width = 0;
+
+  bool operator==(const ImageSize& other) const = default;
 };
 
 /// Asked once with the full size of an image that is about to be decoded: answers in eighths (1, 2, 4 or 8)

@@ -17,6 +17,7 @@ Evaluator::Evaluator(Runtime& runtime, const ParallelSetup& setup, const Task& t
           setup,
           [&](Graph& graph, Location device) {
             const Job& job = setup.loaded.job;
+            check_test_images(job, task, *test_set);
             tensors_ = build_evaluation(evaluation_source(graph, job, test_set, options.skipped), job,
                                         task.classes, device);
           },

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "purine/core/error.h"
@@ -12,6 +15,8 @@
 #include "purine/ops/loss.h"
 #include "purine/ops/softmax.h"
 #include "purine/optim/optimizers.h"
+#include "purine/train/job_keys.h"
+#include "purine/train/job_mistake.h"
 
 namespace purine::train {
 namespace {
@@ -103,7 +108,9 @@ bool Task::operator==(const Task& other) const {
          image.width == other.image.width && classes == other.classes && class_names == other.class_names;
 }
 
-data::DatasetPtr open_dataset(const Job& job, data::Subset subset) {
+namespace {
+
+data::DatasetPtr open_format(const Job& job, data::Subset subset) {
   const std::string& format = job.data.format;
   const std::string& folder = job.data.folder;
   if (format == "idx") return data::open_idx(folder, subset);
@@ -114,6 +121,32 @@ data::DatasetPtr open_dataset(const Job& job, data::Subset subset) {
   }
   PURINE_CHECK_EQUAL(format, std::string("folder"));
   return data::open_folder(folder, subset);
+}
+
+}  // namespace
+
+data::DatasetPtr open_dataset(const Job& job, data::Subset subset) {
+  namespace fs = std::filesystem;
+  const std::string shown = job_value_text(JobValue(job.data.folder));
+  std::error_code error;
+  if (!fs::exists(job.data.folder, error)) {
+    throw JobMistake("data.folder", fmt::format("is {}, which does not exist", shown));
+  }
+  if (!fs::is_directory(job.data.folder, error)) {
+    throw JobMistake("data.folder", fmt::format("is {}, which is not a folder", shown));
+  }
+  try {
+    return open_format(job, subset);
+  } catch (const Error& cause) {
+    if (fs::is_regular_file(cause.path(), error)) throw;
+    const std::string where = cause.path() == job.data.folder ? "" : cause.path() + ": ";
+    throw JobMistake("data.folder",
+                     fmt::format("is {}, which cannot be used with format = \"{}\": {}{}", shown,
+                                 job.data.format, where, cause.message()),
+                     cause.hint().empty()
+                         ? fmt::format("`purine data check {}` tells what is there", job.data.folder)
+                         : cause.hint());
+  }
 }
 
 data::Augmentation training_augmentation(const Job& job) {
@@ -152,26 +185,87 @@ data::Augmentation prediction_augmentation(const Job& job, const Task& task) {
   return augmentation;
 }
 
+namespace {
+
+// The size of the images that an augmentation makes.
+data::ImageSize image_size(const Job& job, const data::Augmentation& augmentation,
+                           const data::Dataset& dataset) {
+  const std::optional<data::ImageSize> size = dataset.image_size();
+  const std::int64_t channels = job.data.channels > 0 ? job.data.channels : size ? size->channels : 3;
+  for (const auto& [key, values] :
+       {std::pair{"data.mean", &job.data.mean}, {"data.deviation", &job.data.deviation}}) {
+    const auto count = static_cast<std::int64_t>(values->size());
+    if (count <= 1 || count == channels) continue;
+    throw JobMistake(
+        key,
+        fmt::format("has {} values, and the images have {} channel{}", count, channels,
+                    channels == 1 ? "" : "s"),
+        channels == 1 ? "give one value, or set channels = 3" : "give one value, or one for each");
+  }
+  try {
+    return data::Augmenter(augmentation, size).output();
+  } catch (const Error& cause) {
+    throw JobMistake("data.resize", fmt::format("is {}: {}", augmentation.resize, cause.message()),
+                     cause.hint());
+  }
+}
+
+std::string text_of(const data::ImageSize& image) {
+  return fmt::format("{} x {} x {}", image.channels, image.height, image.width);
+}
+
+// The network for a batch of images.
+models::Network build_network(const Job& job, Tensor image, std::int64_t classes, nn::Mode mode) {
+  try {
+    return models::build(job.model.name, image, classes, mode);
+  } catch (const Error& cause) {
+    const Shape& shape = image.shape();
+    throw JobMistake(
+        "model.name",
+        fmt::format("is \"{}\", which cannot take images of {}: {}{}{}", job.model.name,
+                    text_of({shape[1], shape[2], shape[3]}), cause.path(), cause.path().empty() ? "" : ": ",
+                    cause.message()),
+        "take another network, or images of another size (resize, crop and crop_size in [data])");
+  }
+}
+
+}  // namespace
+
 Task find_task(const Job& job, const data::Dataset& training_set) {
   Task task;
-  task.image = data::Augmenter(training_augmentation(job), training_set.image_size()).output();
+  task.image = image_size(job, training_augmentation(job), training_set);
   task.class_names = training_set.class_names();
   const auto set_classes = static_cast<std::int64_t>(task.class_names.size());
   if (!job.data.class_names.empty()) {
     if (static_cast<std::int64_t>(job.data.class_names.size()) < set_classes) {
-      throw Error("job", fmt::format("data.class_names has {} names, and the data set {} classes",
-                                     job.data.class_names.size(), set_classes))
-          .at(job.data.folder);
+      throw JobMistake("data.class_names",
+                       fmt::format("has {} name{}, and the data set {} classes", job.data.class_names.size(),
+                                   job.data.class_names.size() == 1 ? "" : "s", set_classes));
     }
     task.class_names = job.data.class_names;
   }
   task.classes = job.model.classes > 0 ? job.model.classes : set_classes;
   if (task.classes < set_classes) {
-    throw Error(
-        "job", fmt::format("model.classes is {}, and the data set has {} classes", task.classes, set_classes))
-        .at(job.data.folder);
+    throw JobMistake("model.classes",
+                     fmt::format("is {}, and the data set has {} classes", task.classes, set_classes),
+                     "leave it out, or name at least as many");
   }
   return task;
+}
+
+void check_test_images(const Job& job, const Task& task, const data::Dataset& test_set) {
+  const data::ImageSize image = image_size(job, evaluation_augmentation(job), test_set);
+  if (image == task.image) return;
+  const std::string difference =
+      fmt::format("makes test images of {}, and the network is for {}", text_of(image), text_of(task.image));
+  if (job.data.evaluation_resize > 0) {
+    throw JobMistake("data.evaluation_resize",
+                     fmt::format("is {}, which {}", job.data.evaluation_resize, difference),
+                     "set a crop, whose size both have then");
+  }
+  throw JobMistake("data.folder",
+                   fmt::format("is {}, which {}", job_value_text(JobValue(job.data.folder)), difference),
+                   "set crop and crop_size in [data]");
 }
 
 std::int64_t steps_per_epoch(const Job& job, std::int64_t images) {
@@ -187,7 +281,7 @@ TrainingTensors build_training(const data::Batch& batch, const Job& job, std::in
   Graph& graph = batch.image.graph();
   const auto placement = graph.at(device);
   const auto [image, label] = brought_to(batch, device);
-  const models::Network network = models::build(job.model.name, image, classes, nn::Mode::training);
+  const models::Network network = build_network(job, image, classes, nn::Mode::training);
   TrainingTensors tensors;
   tensors.loss = models::classification_loss(network, label);
   tensors.accuracy = ops::accuracy(network.logits, label);
@@ -201,7 +295,7 @@ EvaluationTensors build_evaluation(const data::Batch& batch, const Job& job, std
   Graph& graph = batch.image.graph();
   const auto placement = graph.at(device);
   const auto [image, label] = brought_to(batch, device);
-  const Tensor logits = models::build(job.model.name, image, classes, nn::Mode::inference).logits;
+  const Tensor logits = build_network(job, image, classes, nn::Mode::inference).logits;
   EvaluationTensors tensors;
   tensors.loss = ops::softmax_cross_entropy(logits, label);
   tensors.accuracy = ops::accuracy(logits, label);
@@ -217,7 +311,7 @@ EvaluationTensors build_evaluation(const data::Batch& batch, const Job& job, std
 Tensor build_prediction(Tensor image, const Job& job, std::int64_t classes, Location device) {
   const auto placement = image.graph().at(device);
   const Tensor local_image = ops::copy(image, device, "image");
-  const Tensor logits = models::build(job.model.name, local_image, classes, nn::Mode::inference).logits;
+  const Tensor logits = build_network(job, local_image, classes, nn::Mode::inference).logits;
   const Tensor probabilities = ops::softmax(logits);
   image.graph().watch(probabilities);
   return probabilities;
@@ -227,6 +321,10 @@ data::Batch training_source(Graph& graph, const Job& job, data::DatasetPtr datas
                             std::shared_ptr<data::SkippedImages> skipped) {
   data::SourceOptions options = source_options(job, std::move(skipped));
   options.batch = job.data.batch;
+  if (options.batch > dataset->size()) {
+    throw JobMistake("data.batch", fmt::format("is {}, and the training set has only {} images",
+                                               options.batch, dataset->size()));
+  }
   options.shuffle = true;
   options.augmentation = training_augmentation(job);
   return data::source(graph, std::move(dataset), std::move(options), "training_data");

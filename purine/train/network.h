@@ -25,7 +25,11 @@ struct Task {
   bool operator==(const Task& other) const;
 };
 
-/// Opens the job's data set.
+// What a job's data and the network's operators show to be wrong is thrown as a JobMistake, which names the
+// key.
+
+/// Opens the job's data set. A folder that isn't there, or holds no set of the format, is a mistake of the
+/// job; a file in it that is damaged is an Error with the file's path.
 data::DatasetPtr open_dataset(const Job& job, data::Subset subset);
 /// What is done to the images of the training set.
 data::Augmentation training_augmentation(const Job& job);
@@ -35,9 +39,11 @@ data::Augmentation evaluation_augmentation(const Job& job);
 /// where that expects images of one size, the shorter side is resized and the middle taken.
 data::Augmentation prediction_augmentation(const Job& job, const Task& task);
 
-/// The task that the job's training set sets. Throws Error where the job names fewer classes or outputs than
-/// the set has classes.
+/// The task that the job's training set sets. It is a mistake where the job names fewer classes or outputs
+/// than the set has classes, or means and deviations for another number of channels than its images have.
 Task find_task(const Job& job, const data::Dataset& training_set);
+/// Throws where the images of the test set don't become what the network takes.
+void check_test_images(const Job& job, const Task& task, const data::Dataset& test_set);
 
 /// The steps of one epoch over this many images.
 std::int64_t steps_per_epoch(const Job& job, std::int64_t images);
@@ -51,7 +57,7 @@ struct TrainingTensors {
   Tensor learning_rate;
 };
 /// Builds network, loss, gradients and updates on a device, which the batch is brought to. `steps_per_epoch`
-/// turns the schedule's epochs into steps.
+/// turns the schedule's epochs into steps. Images that the network can't take are a mistake.
 TrainingTensors build_training(const data::Batch& batch, const Job& job, std::int64_t classes,
                                std::int64_t steps_per_epoch, Location device = {});
 
@@ -68,7 +74,8 @@ EvaluationTensors build_evaluation(const data::Batch& batch, const Job& job, std
 /// Builds the network for inference on a batch of images; returns the classes' probabilities, [N, classes].
 Tensor build_prediction(Tensor image, const Job& job, std::int64_t classes, Location device = {});
 
-/// Sources of the training and of the test set in a graph. `skipped` is told of broken images, if the job
+/// Sources of the training and of the test set in a graph. A batch that is larger than the training set is a
+/// mistake. `skipped` is told of broken images, if the job
 /// lets them be skipped.
 data::Batch training_source(Graph& graph, const Job& job, data::DatasetPtr dataset,
                             std::shared_ptr<data::SkippedImages> skipped = {});

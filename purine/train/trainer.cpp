@@ -16,6 +16,7 @@
 #include "purine/train/checkpoints.h"
 #include "purine/train/evaluator.h"
 #include "purine/train/graph_identity.h"
+#include "purine/train/job_mistake.h"
 #include "purine/train/metrics_log.h"
 #include "purine/train/network.h"
 #include "purine/train/parallel_section.h"
@@ -480,8 +481,9 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   return report;
 }
 
-Trainer::Trainer(Runtime& runtime, LoadedJob job, TrainerOptions options)
-    : implementation_(std::make_unique<Implementation>(runtime, std::move(job), std::move(options))) {}
+Trainer::Trainer(Runtime& runtime, const LoadedJob& job, TrainerOptions options)
+    : implementation_(locating_mistakes(
+          job, [&] { return std::make_unique<Implementation>(runtime, job, std::move(options)); })) {}
 
 Trainer::~Trainer() = default;
 

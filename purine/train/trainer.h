@@ -33,7 +33,8 @@ struct TrainerOptions {
 /// its numbers are then those of one device, up to the rounding of sums in another order.
 class Trainer {
  public:
-  Trainer(Runtime& runtime, LoadedJob job, TrainerOptions options);
+  /// What the data or the graph show to be wrong with the job is an Error with file and line of its key.
+  Trainer(Runtime& runtime, const LoadedJob& job, TrainerOptions options);
   ~Trainer();
 
   /// Is told what happens; must outlive the run. The run folder's metrics are written beside all listeners.

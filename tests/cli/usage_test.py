@@ -1,7 +1,7 @@
 """Command lines and job files that are wrong: one line on standard error, status 2, and nothing has run."""
 import unittest
 
-from command import CommandTest, write_idx
+from command import CommandTest, write_folder, write_idx
 
 
 class UsageTest(CommandTest):
@@ -59,10 +59,72 @@ class UsageTest(CommandTest):
         self.assertEqual(self.error_of("train", "job.toml", "--seed", "-1", status=2),
                          "[job] --seed -1: train.seed must be at least 0, got -1")
 
-    def test_a_data_set_that_is_not_there_leaves_no_run_folder(self):
-        self.write_job(data={"folder": "nowhere"})
-        self.assertIn("nowhere", self.error_of("train", "job.toml", status=1))
+    def line_of(self, start):
+        lines = (self.folder / "job.toml").read_text(encoding="utf-8").split("\n")
+        (line,) = [number for number, line in enumerate(lines, 1) if line.startswith(start)]
+        return f"[job] job.toml:{line}: "
+
+    def test_what_only_the_data_can_tell_is_told_with_its_line(self):
+        """Training, evaluation and the graph find the same mistakes, and leave no run folder."""
+        write_idx(self.folder / "set", training=20)
+        write_folder(self.folder / "photographs")
+        (self.folder / "file").write_text("no folder", encoding="utf-8")
+        for section, key, value, message in (
+                ("data", "folder", "nowhere", 'data.folder is "nowhere", which does not exist'),
+                ("data", "folder", "file", 'data.folder is "file", which is not a folder'),
+                ("data", "folder", "photographs", 'data.folder is "photographs", which cannot be used with format = "idx": has no '
+                 "file train-images-idx3-ubyte (or .gz); hint: `purine data check photographs` tells what is there"),
+                ("data", "batch", 21, "data.batch is 21, and the training set has only 20 images"),
+                ("data", "mean", [0.1, 0.2, 0.3], "data.mean has 3 values, and the images have 1 channel; hint: give one value, or "
+                 "set channels = 3"),
+                ("data", "deviation", [0.1, 0.2, 0.3], "data.deviation has 3 values, and the images have 1 channel; hint: give one "
+                 "value, or set channels = 3"),
+                ("data", "class_names", ["a"], "data.class_names has 1 name, and the data set 4 classes"),
+                ("model", "classes", 3, "model.classes is 3, and the data set has 4 classes; hint: leave it out, or name at least "
+                 "as many")):
+            self.write_job(**{section: {key: value}})
+            for command in ("train", "graph"):
+                self.assertEqual(self.error_of(command, "job.toml", status=2), self.line_of(f"{key} = ") + message)
+        self.write_job(data={"format": "cifar10"})
+        self.assertEqual(self.error_of("train", "job.toml", status=2), self.line_of("folder = ") +
+                         'data.folder is "set", which cannot be used with format = "cifar10": set/data_batch_1.bin: can\'t be read: '
+                         "No such file or directory; hint: `purine data check set` tells what is there")
+        self.write_job(data={"evaluation_resize": 30})
+        self.assertEqual(self.error_of("train", "job.toml", status=2), self.line_of("evaluation_resize = ") +
+                         "data.evaluation_resize is 30, which makes test images of 1 x 30 x 30, and the network is for 1 x 20 x 20; "
+                         "hint: set a crop, whose size both have then")
         self.assertFalse((self.folder / "runs").exists())
+
+    def test_what_only_the_graph_can_tell_is_told_with_its_line(self):
+        write_idx(self.folder / "set")
+        self.write_job(model={"name": "alexnet"})
+        for command in ("train", "graph"):
+            self.assertRegex(self.error_of(command, "job.toml", status=2),
+                             r'^\[job\] job\.toml:2: model\.name is "alexnet", which cannot take images of 1 x 20 x 20: alexnet/\S+: '
+                             r".*; hint: take another network, or images of another size \(resize, crop and crop_size in \[data\]\)$")
+        # A setting is named as it was given.
+        self.assertRegex(self.error_of("train", "job.toml", "--set", "model.name=vgg16", status=2),
+                         r'^\[job\] --set model\.name=vgg16: model\.name is "vgg16", which cannot take images of 1 x 20 x 20: ')
+        self.write_job()
+        self.assertEqual(self.error_of("graph", "job.toml", "--batch", "61", status=2),
+                         "[job] --batch 61: data.batch is 61, and the training set has only 60 images")
+
+    def test_an_evaluation_names_the_mistake_too(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"steps": 1})
+        self.purine("train", "job.toml")
+        self.assertEqual(self.error_of("eval", "runs/job", "--set", "data.folder=nowhere", status=2),
+                         '[job] --set data.folder=nowhere: data.folder is "nowhere", which does not exist')
+        self.assertEqual(self.error_of("eval", "runs/job", "--set", "data.mean=0.1,0.2,0.3", status=2),
+                         "[job] --set data.mean=0.1,0.2,0.3: data.mean has 3 values, and the images have 1 channel; hint: give one "
+                         "value, or set channels = 3")
+
+    def test_a_file_of_the_data_set_that_is_damaged_is_no_mistake_of_the_job(self):
+        write_idx(self.folder / "set")
+        path = self.folder / "set" / "t10k-labels-idx1-ubyte"
+        path.write_bytes(path.read_bytes()[:-1])
+        self.write_job()
+        self.assertRegex(self.error_of("train", "job.toml", status=1), r"^\[idx\] set/t10k-labels-idx1-ubyte: is cut short")
 
     def test_devices_that_are_not_there(self):
         self.write_job()

@@ -5,6 +5,7 @@
 #include "purine/data/memory_dataset.h"
 #include "purine/ops/schedule.h"
 #include "purine/train/job_file.h"
+#include "purine/train/job_mistake.h"
 #include "tests/support/error_text.h"
 
 namespace purine::train {
@@ -50,11 +51,75 @@ TEST(NetworkTest, TheJobCanNameMoreClassesButNotFewer) {
   EXPECT_EQ(task.class_name(3), "d");
   job.model.classes = 2;
   EXPECT_EQ(error_text([&] { find_task(job, *small_set()); }),
-            "[job] shapes: model.classes is 2, and the data set has 3 classes");
+            "[job] model.classes is 2, and the data set has 3 classes; hint: leave it out, or name at least "
+            "as many");
   job.model.classes = 0;
   job.data.class_names = {"a"};
   EXPECT_EQ(error_text([&] { find_task(job, *small_set()); }),
-            "[job] shapes: data.class_names has 1 names, and the data set 3 classes");
+            "[job] data.class_names has 1 name, and the data set 3 classes");
+}
+
+TEST(NetworkTest, MistakesNameTheirKey) {
+  const auto key_of = [](auto&& function) -> std::string {
+    try {
+      function();
+    } catch (const JobMistake& mistake) {
+      return mistake.key();
+    }
+    return "none";
+  };
+  Job job = small_job();
+  Graph graph;
+  job.data.batch = 7;
+  EXPECT_EQ(key_of([&] { training_source(graph, job, small_set()); }), "data.batch");
+  job = small_job();
+  job.data.mean = {1, 2, 3};
+  EXPECT_EQ(key_of([&] { find_task(job, *small_set()); }), "data.mean");
+  job.data.channels = 3;
+  EXPECT_EQ(key_of([&] { find_task(job, *small_set()); }), "none");
+  job = small_job();
+  job.model.name = "alexnet";
+  EXPECT_EQ(key_of([&] { build_training(training_source(graph, job, small_set()), job, 3, 2); }),
+            "model.name");
+  job = small_job();
+  job.data.folder = "tests/train/nowhere";
+  EXPECT_EQ(key_of([&] { open_dataset(job, data::Subset::train); }), "data.folder");
+}
+
+TEST(NetworkTest, TestImagesMustFitTheNetwork) {
+  Job job = small_job();
+  const Task task = find_task(job, *small_set());
+  EXPECT_NO_THROW(check_test_images(job, task, *small_set()));
+  job.data.evaluation_resize = 32;
+  EXPECT_EQ(error_text([&] { check_test_images(job, task, *small_set()); }),
+            "[job] data.evaluation_resize is 32, which makes test images of 1 x 32 x 32, and the network is "
+            "for 1 x "
+            "28 x 28; hint: set a crop, whose size both have then");
+  job.data.evaluation_resize = 0;
+  Task other = task;
+  other.image.width = 27;
+  EXPECT_EQ(error_text([&] { check_test_images(job, other, *small_set()); }),
+            "[job] data.folder is \"shapes\", which makes test images of 1 x 28 x 28, and the network is for "
+            "1 x 28 x "
+            "27; hint: set crop and crop_size in [data]");
+}
+
+TEST(NetworkTest, MistakesAreLocated) {
+  LoadedJob loaded{.job = small_job(), .name = "job.toml", .origins = {{"data.batch", "job.toml:7"}}};
+  EXPECT_EQ(error_text([&] {
+              locating_mistakes(loaded, [] { throw JobMistake("data.batch", "is wrong", "mend it"); });
+            }),
+            "[job] job.toml:7: data.batch is wrong; hint: mend it");
+  EXPECT_EQ(error_text([&] { locating_mistakes(loaded, [] { throw JobMistake("data.mean", "is wrong"); }); }),
+            "[job] job.toml: data.mean is wrong")
+      << "a key that has its default";
+  EXPECT_EQ(error_text([&] {
+              locating_mistakes(loaded, [] { throw Error("memory", "there is none", "get some"); });
+            }),
+            "[job] job.toml:7: data.batch is 4, and there is none; hint: get some");
+  EXPECT_EQ(error_text([&] { locating_mistakes(loaded, [] { throw Error("disk", "is full"); }); }),
+            "[disk] is full");
+  EXPECT_EQ(locating_mistakes(loaded, [] { return 3; }), 3);
 }
 
 TEST(NetworkTest, EvaluationTakesTheMiddleOfWhatTrainingTakesAtRandom) {

@@ -1,0 +1,23 @@
+#include "purine/train/job_mistake.h"
+
+#include <fmt/format.h>
+
+namespace purine::train {
+
+JobMistake::JobMistake(std::string_view key, std::string_view text, std::string_view hint)
+    : Error("job", fmt::format("{} {}", key, text), hint), key_(key), text_(text) {}
+
+void internal::throw_located(const LoadedJob& loaded, const JobMistake& mistake) {
+  throw loaded.error(mistake.key(), mistake.text(), mistake.hint());
+}
+
+bool internal::is_about_memory(const Error& error) {
+  return error.component() == "memory";
+}
+
+void internal::throw_memory_error(const LoadedJob& loaded, const Error& error) {
+  throw loaded.error("data.batch", fmt::format("is {}, and {}", loaded.job.data.batch, error.message()),
+                     error.hint());
+}
+
+}  // namespace purine::train
