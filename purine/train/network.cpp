@@ -263,6 +263,10 @@ void check_test_images(const Job& job, const Task& task, const data::Dataset& te
                      fmt::format("is {}, which {}", job.data.evaluation_resize, difference),
                      "set a crop, whose size both have then");
   }
+  if (job.data.crop_size > 0) {
+    throw JobMistake("data.crop_size", fmt::format("is {}, which {}", job.data.crop_size, difference),
+                     "take the size that the network was trained with");
+  }
   throw JobMistake("data.folder",
                    fmt::format("is {}, which {}", job_value_text(JobValue(job.data.folder)), difference),
                    "set crop and crop_size in [data]");

@@ -1,6 +1,7 @@
 #include "purine/train/state.h"
 
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -10,8 +11,10 @@
 namespace purine::train {
 namespace {
 
-Error state_error(std::string_view path, std::string_view message) {
-  return Error("checkpoint", message, "the checkpoint is another network's, or another optimizer's").at(path);
+// The checkpoint's own path is known to the caller.
+Error state_error(std::string_view variable, std::string_view message) {
+  return Error("checkpoint", std::string(variable) + " " + std::string(message),
+               "the checkpoint is another network's, or another optimizer's");
 }
 
 }  // namespace

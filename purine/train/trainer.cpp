@@ -323,6 +323,13 @@ void Trainer::Implementation::report_start() {
   report.workers = runtime_.workers();
   report.peak_bytes = session_->peak_bytes() + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
+  const Job::Trace& trace = job().trace;
+  if (trace.steps > 0 && trace.first_step >= total_steps_) {
+    tell(&Listener::note,
+         fmt::format("no step will be traced: trace.first_step is {}, and the run ends after "
+                     "{} steps",
+                     trace.first_step, total_steps_));
+  }
   if (is_over()) {
     tell(&Listener::note, fmt::format("the run is complete: all of its {} steps were done before, and "
                                       "nothing is left to train; more train.epochs or train.steps go on",

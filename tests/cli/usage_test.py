@@ -115,6 +115,9 @@ class UsageTest(CommandTest):
         self.purine("train", "job.toml")
         self.assertEqual(self.error_of("eval", "runs/job", "--set", "data.folder=nowhere", status=2),
                          '[job] --set data.folder=nowhere: data.folder is "nowhere", which does not exist')
+        self.assertRegex(self.error_of("eval", "runs/job", "--set", "model.name=lenet", status=1),
+                         r"^\[checkpoint\] runs/job/checkpoints/step-00000001.safetensors: lenet/conv1/weight is not in the "
+                         r"checkpoint; hint: ")
         self.assertEqual(self.error_of("eval", "runs/job", "--set", "data.mean=0.1,0.2,0.3", status=2),
                          "[job] --set data.mean=0.1,0.2,0.3: data.mean has 3 values, and the images have 1 channel; hint: give one "
                          "value, or set channels = 3")

@@ -96,6 +96,13 @@ TEST(NetworkTest, TestImagesMustFitTheNetwork) {
             "for 1 x "
             "28 x 28; hint: set a crop, whose size both have then");
   job.data.evaluation_resize = 0;
+  job.data.crop = "center";
+  job.data.crop_size = 24;
+  EXPECT_EQ(error_text([&] { check_test_images(job, task, *small_set()); }),
+            "[job] data.crop_size is 24, which makes test images of 1 x 24 x 24, and the network is for 1 x "
+            "28 x 28; "
+            "hint: take the size that the network was trained with");
+  job = small_job();
   Task other = task;
   other.image.width = 27;
   EXPECT_EQ(error_text([&] { check_test_images(job, other, *small_set()); }),

@@ -48,17 +48,16 @@ TEST_F(StateTest, ValuesGoOutAndIn) {
 TEST_F(StateTest, WhatDoesNotFitIsNamedAndNothingChanges) {
   std::vector<io::HostTensor> tensors = variables_.values();
   std::vector<io::HostTensor> missing = {tensors[0]};
-  EXPECT_EQ(error_with(missing, false), "[checkpoint] b: is not in the checkpoint" + std::string(hint));
+  EXPECT_EQ(error_with(missing, false), "[checkpoint] b is not in the checkpoint" + std::string(hint));
   std::vector<io::HostTensor> reshaped = tensors;
   reshaped[1].info.shape = {3, 2};
-  EXPECT_EQ(
-      error_with(reshaped, false),
-      "[checkpoint] b: is f32[3, 2] in the checkpoint and f32[2, 3] in the network" + std::string(hint));
+  EXPECT_EQ(error_with(reshaped, false),
+            "[checkpoint] b is f32[3, 2] in the checkpoint and f32[2, 3] in the network" + std::string(hint));
   std::vector<io::HostTensor> more = tensors;
   more.push_back(tensors[0]);
   more.back().name = "c";
   EXPECT_EQ(error_with(more, false),
-            "[checkpoint] c: is in the checkpoint, but not in the network" + std::string(hint));
+            "[checkpoint] c is in the checkpoint, but not in the network" + std::string(hint));
   EXPECT_NO_THROW(set_values(parallel::whole_variables(graph_), variables_, more, true));
 }
 

@@ -191,6 +191,14 @@ TEST_F(TrainerTest, TracesOfAResumedRunReplaceNone) {
   }
 }
 
+TEST_F(TrainerTest, ATraceThatTheRunDoesNotReachIsTold) {
+  Recorder recorder;
+  run("run", recorder, {.settings = {{"trace.steps=2", "test"}, {"trace.first_step=18", "test"}}});
+  EXPECT_EQ(recorder.notes,
+            std::vector<std::string>{
+                "no step will be traced: trace.first_step is 18, and the run ends after 18 steps"});
+}
+
 TEST_F(TrainerTest, MeansAfterAResumptionAreOfTheStepsSince) {
   const std::vector<JobSetting> every_four = {{"train.report_every=4", "test"}};
   Recorder recorder;
