@@ -13,6 +13,7 @@
 #include "purine/core/error.h"
 #include "purine/models/models.h"
 #include "purine/session/session.h"
+#include "purine/train/job_mistake.h"
 #include "purine/train/network.h"
 #include "purine/train/placed_graph.h"
 #include "purine/train/progress.h"
@@ -65,7 +66,7 @@ int bench(const BenchRequest& request) {
   loaded.job.optimizer.learning_rate = 0.001;
   const train::ParallelSetup setup = train::parallel_setup(loaded);
   const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
-  train::PlacedGraph placed(setup, [&](Graph& graph, Location device) {
+  const auto build = [&](Graph& graph, Location device) {
     const data::Batch batch = data::synthetic(graph, {.batch = request.batch,
                                                       .image = image,
                                                       .classes = classes,
@@ -75,7 +76,14 @@ int bench(const BenchRequest& request) {
     } else {
       train::build_training(batch, loaded.job, classes, 1, device);
     }
-  });
+  };
+  train::PlacedGraph placed = [&] {
+    try {
+      return train::PlacedGraph(setup, build);
+    } catch (const train::JobMistake& mistake) {
+      throw Error("command", "the model " + mistake.text(), "--image sets their size").at("purine bench");
+    }
+  }();
   Graph& graph = placed.written();
   std::optional<train::StepTrace> trace;
   SessionOptions options;

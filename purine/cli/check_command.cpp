@@ -10,12 +10,15 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
 #include "purine/core/error.h"
+#include "purine/core/one_line.h"
 #include "purine/session/session.h"
 #include "purine/train/evaluator.h"
+#include "purine/train/job_mistake.h"
 #include "purine/train/network.h"
 #include "purine/train/placed_graph.h"
 #include "purine/train/progress.h"
 #include "purine/train/scheme_check.h"
+#include "purine/train/step_error.h"
 
 namespace purine::cli {
 namespace {
@@ -133,7 +136,7 @@ int check_job(const CheckRequest& request, const train::LoadedJob& loaded) {
     print_line(object);
     return success;
   }
-  fmt::print("{}: {} with {} parameters; {} training and {} test images, {} classes\n", loaded.name,
+  fmt::print("{}: {} with {} parameters; {} training and {} test images, {} classes\n", one_line(loaded.name),
              job.model.name, train::count_text(train::parameter_count(graph.written())),
              train::count_text(training_set->size()), train::count_text(test_set->size()),
              train::count_text(task.classes));
@@ -149,12 +152,18 @@ int check_job(const CheckRequest& request, const train::LoadedJob& loaded) {
 }  // namespace
 
 int check(const CheckRequest& request) {
-  train::LoadedJob loaded = load_job(request.job, with_parallel_options(request.settings, request.run), {});
-  if (!request.schemes) return check_job(request, loaded);
-  if (request.steps == 0) {
+  const train::LoadedJob loaded =
+      load_job(request.job, with_parallel_options(request.settings, request.run), {});
+  if (request.schemes && request.steps == 0) {
     throw Error("command", "--steps 0 compares nothing", "give at least 1").at("purine check");
   }
-  return check_schemes(request, std::move(loaded));
+  try {
+    return train::locating_mistakes(loaded, [&] {
+      return request.schemes ? check_schemes(request, loaded) : check_job(request, loaded);
+    });
+  } catch (const IterationError& error) {
+    throw train::step_error(error);
+  }
 }
 
 }  // namespace purine::cli

@@ -23,6 +23,7 @@
 #include "purine/train/placed_graph.h"
 #include "purine/train/run_folder.h"
 #include "purine/train/state.h"
+#include "purine/train/step_error.h"
 #include "purine/train/step_trace.h"
 
 namespace purine::train {
@@ -54,21 +55,6 @@ class Notes {
   std::mutex mutex_;
   std::vector<std::string> texts_;
 };
-
-// The error of a step in the words of those who train: steps count from 1, and a value that is not finite is
-// no matter of the operator that found it.
-Error explained(const IterationError& error) {
-  const Error& cause = error.cause();
-  const std::int64_t step = error.iteration() + 1;
-  if (cause.component() == "check_finite") {
-    return Error("training", fmt::format("step {}: {}, so the step was not taken", step, cause.message()),
-                 "training has diverged: try a lower optimizer.learning_rate, a longer "
-                 "optimizer.warmup_epochs, or gradient clipping (optimizer.clip_norm)");
-  }
-  return Error(cause.component(), fmt::format("{} (step {})", cause.message(), step), cause.hint())
-      .at(cause.path())
-      .on(cause.location());
-}
 
 // Means over the steps since the last progress report.
 struct Interval {
@@ -218,7 +204,7 @@ EndReport Trainer::Implementation::run() {
     return is_complete ? end(RunEnd::finished) : train();
   } catch (const IterationError& error) {
     tell_of_failure();
-    throw explained(error);
+    throw step_error(error);
   } catch (const Error&) {
     tell_of_failure();
     throw;

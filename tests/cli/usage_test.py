@@ -109,6 +109,20 @@ class UsageTest(CommandTest):
         self.assertEqual(self.error_of("graph", "job.toml", "--batch", "61", status=2),
                          "[job] --batch 61: data.batch is 61, and the training set has only 60 images")
 
+    def test_other_commands_tell_it_too(self):
+        write_idx(self.folder / "set")
+        self.write_job(data={"batch": 61})
+        for arguments in ([], ["--schemes"]):
+            self.assertEqual(self.error_of("check", "job.toml", *arguments, status=2),
+                             self.line_of("batch = ") + "data.batch is 61, and the training set has only 60 images")
+        self.assertRegex(self.error_of("bench", "lenet", "--image", "1,4,4", status=2),
+                         r'^\[command\] purine bench: the model is "lenet", which cannot take images of 1 x 4 x 4: lenet/conv1/conv2d: '
+                         r".*; hint: --image sets their size$")
+        self.write_job(optimizer={"name": "sgd", "learning_rate": 1e30, "schedule": "constant", "warmup_epochs": 0})
+        for arguments in ([], ["--schemes"]):
+            self.assertRegex(self.error_of("check", "job.toml", "--steps", "3", *arguments, "--json", status=1),
+                             r"^\[training\] step \d: .*; hint: training has diverged: ")
+
     def test_an_evaluation_names_the_mistake_too(self):
         write_idx(self.folder / "set")
         self.write_job(train={"steps": 1})

@@ -1,0 +1,27 @@
+#include "purine/train/step_error.h"
+
+#include <gtest/gtest.h>
+
+namespace purine::train {
+namespace {
+
+TEST(StepErrorTest, StepsCountFromOne) {
+  const Error cause = Error("image", "ends early", "take it away").at("set/a.jpg").on("0/cpu:0");
+  EXPECT_STREQ(step_error(IterationError(cause, 4)).what(),
+               "[image] set/a.jpg on 0/cpu:0: ends early (step 5); hint: take it away");
+}
+
+TEST(StepErrorTest, ValuesThatAreNotFiniteAreAMatterOfTraining) {
+  const Error cause = Error("check_finite", "the gradient of fc1/weight is NaN at [0, 3] of f32[8, 4]")
+                          .at("optimizer/check")
+                          .on("0/cpu:0");
+  EXPECT_STREQ(step_error(IterationError(cause, 0)).what(),
+               "[training] step 1: the gradient of fc1/weight is NaN at [0, 3] of f32[8, 4], so the step was "
+               "not taken; "
+               "hint: training has diverged: try a lower optimizer.learning_rate, a longer "
+               "optimizer.warmup_epochs, or "
+               "gradient clipping (optimizer.clip_norm)");
+}
+
+}  // namespace
+}  // namespace purine::train
