@@ -107,7 +107,7 @@ target_link_libraries(purine
   PRIVATE spdlog::spdlog OneDNN::OneDNN hwy::hwy hwloc::hwloc tomlplusplus::tomlplusplus ZLIB::ZLIB JPEG::JPEG PNG::PNG
     OpenMP::OpenMP_CXX $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:CLI11::CLI11>)
 if(PURINE_WITH_MPI)
-  target_link_libraries(purine PRIVATE $<LINK_ONLY:MPI::MPI_C>)  # no other source includes mpi.h
+  target_link_libraries(purine INTERFACE $<LINK_ONLY:MPI::MPI_C>)  # no other source includes mpi.h
 endif()
 purine_set_options(purine)
 

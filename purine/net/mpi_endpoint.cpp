@@ -124,7 +124,7 @@ std::unique_ptr<Endpoint> connect(const std::function<std::unique_ptr<Messenger>
 }
 
 std::unique_ptr<Endpoint> connect_mpi(const ConnectionOptions& options) {
-  return connect(start_mpi, options);
+  return connect([bytes = options.chunk_bytes] { return start_mpi(bytes); }, options);
 }
 
 }  // namespace purine::net

@@ -233,8 +233,8 @@ void other_size(Endpoint& endpoint) {
     for (const auto& [tag, sent, offered] : {std::tuple{0, "12", "16"}, {1, "2999999", "1"}}) {
       const std::string error = results.error(static_cast<std::uint64_t>(tag));
       expect(error.find(sent) != std::string::npos && error.find(offered) != std::string::npos &&
-                 error.find("channel 2000, version " + std::to_string(tag)) != std::string::npos,
-             "the error does not name the message and both sizes: " + error);
+                 error.find("channel 2000") != std::string::npos,
+             "the error does not name the channel and both sizes: " + error);
       expect(!results.is_remote(static_cast<std::uint64_t>(tag), 0), "the run has failed");
     }
     expect(results.error(2).empty(), results.error(2));
@@ -271,7 +271,7 @@ void fail(Endpoint& endpoint) {
   endpoint.receive({previous, channel, 3}, received.data(), received.size(), results, 2);
   endpoint.send({next, channel, 3}, sent.data(), sent.size(), 0, results, 3);
   results.wait(4);
-  const std::string expected = "[rank 1] host " + endpoint.host(1) + ": the disk is full";
+  const std::string expected = "[rank 1] the disk is full";
   for (std::uint64_t tag = 0; tag < 4; ++tag) {
     expect(results.error(tag) == expected, "the error is: " + results.error(tag));
     expect(results.is_remote(tag, 1), "the error is of another kind");

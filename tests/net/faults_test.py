@@ -36,7 +36,7 @@ class FaultsTest(ranks.RanksTest):
     def test_rank_that_returns_early(self):
         run = self.start(3, "steps", "100", "return", environment=STALL_LIMIT)
         self.expect_failure(run, time.monotonic(),
-                            r"rank 0 failed: \[rank 1\] host \S+: left the run while other ranks go on\n")
+                            r"rank 0 failed: \[rank 1\] at \S+, left the run while other ranks go on\n")
 
     def test_rank_that_stops(self):
         run = self.start(3, *ENDLESS, environment=STALL_LIMIT)
@@ -44,7 +44,7 @@ class FaultsTest(ranks.RanksTest):
         time.sleep(0.5)
         os.kill(process, signal.SIGSTOP)
         self.expect_failure(run, time.monotonic(),
-                            r"rank [02] failed: \[rank 1\] host \S+: silent for 2 s; the process is stopped or gone, "
+                            r"rank [02] failed: \[rank 1\] at \S+, silent for longer than 2 s; the process is stopped or gone, "
                             r"or the network is down\n")
 
     def test_rank_that_stops_and_goes_on_in_time(self):

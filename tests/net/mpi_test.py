@@ -29,6 +29,15 @@ class MpiTest(ranks.RanksTest):
         for environment in ({}, ranks.TCP):
             self.assertNotEqual(self.expect_checks(4, ["fail"], environment), 0)
 
+    def test_describes_its_ranks(self):
+        status, output, error, _ = self.run_ranks(3, "table")
+        self.assertEqual(status, 0, error)
+        lines = output[output.index("rank  host"):].splitlines()
+        self.assertRegex(lines[0], r"^rank +host +address +devices +cores +to the next rank$")
+        for rank, line in enumerate(lines[1:]):
+            self.assertRegex(line, rf"^{rank} +\S+ +(-|[\d.]+ \(\S+\)) +cpu:{rank} +8 +\d+\.\d\d Gbit/s, \d+ us$")
+        self.assertEqual(len(lines), 4)
+
 
 if __name__ == "__main__":
     unittest.main()

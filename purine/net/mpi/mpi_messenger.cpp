@@ -28,10 +28,21 @@ void check(int result, const char* call) {
   if (result != MPI_SUCCESS) throw Error("mpi", std::string(call) + ": " + text_of(result));
 }
 
+/// Has Open MPI send a chunk over TCP without asking for it. By default it asks for messages of more than 64
+/// KiB, and the answer waits in the queue of what is sent the other way: two ranks that send to each other
+/// then reach about half of what the link carries. Chunks always have their place at the receiver. What the
+/// user has set stays.
+void set_eager_limit(std::size_t chunk_bytes) {
+  const std::string bytes = std::to_string(chunk_bytes + 1024);  // some of which are headers
+  for (const char* variable : {"OMPI_MCA_btl_tcp_eager_limit", "OMPI_MCA_btl_tcp_max_send_size"}) {
+    ::setenv(variable, bytes.c_str(), 0);
+  }
+}
+
 /// MPI between its initialisation and its end, unless the program does both itself.
 class Library {
  public:
-  Library() {
+  explicit Library(std::size_t chunk_bytes) {
     int initialized = 0;
     int finalized = 0;
     check(MPI_Initialized(&initialized), "MPI_Initialized");
@@ -48,6 +59,7 @@ class Library {
                     "call MPI_Init_thread with MPI_THREAD_MULTIPLE, or leave it to Purine");
       }
     } else {
+      set_eager_limit(chunk_bytes);
       check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
       ours_ = true;
       if (level < MPI_THREAD_FUNNELED) {
@@ -66,7 +78,7 @@ class Library {
 
 class MpiMessenger final : public Messenger {
  public:
-  MpiMessenger() {
+  explicit MpiMessenger(std::size_t chunk_bytes) : library_(chunk_bytes) {
     check(MPI_Comm_dup(MPI_COMM_WORLD, &words_), "MPI_Comm_dup");
     check(MPI_Comm_dup(MPI_COMM_WORLD, &chunks_), "MPI_Comm_dup");
     for (const MPI_Comm communicator : {words_, chunks_}) {
@@ -289,8 +301,16 @@ class MpiMessenger final : public Messenger {
 
 }  // namespace
 
-std::unique_ptr<Messenger> start_mpi() {
-  return std::make_unique<MpiMessenger>();
+std::unique_ptr<Messenger> start_mpi(std::size_t chunk_bytes) {
+  return std::make_unique<MpiMessenger>(chunk_bytes);
+}
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  const std::string version(text.data(), static_cast<std::size_t>(length));
+  return version.substr(0, version.find_first_of(",\n"));
 }
 
 }  // namespace purine::net

@@ -61,7 +61,11 @@ class Messenger {
 
 /// MPI. Initialises it, and `finish` finalises it, unless the program has initialised it before; other
 /// threads of the program may then call it at the same time, for which it must provide MPI_THREAD_MULTIPLE.
-/// Blocks until all ranks have come. Throws Error where this build has no MPI, or MPI can't be used.
-std::unique_ptr<Messenger> start_mpi();
+/// No chunk may be larger than `chunk_bytes`. Blocks until all ranks have come. Throws Error where this build
+/// has no MPI, or MPI can't be used.
+std::unique_ptr<Messenger> start_mpi(std::size_t chunk_bytes);
+
+/// Which MPI this is: `Open MPI v4.1.4`.
+std::string mpi_library();
 
 }  // namespace purine::net

@@ -19,11 +19,11 @@ constexpr milliseconds failing_limit{2000};
 constexpr milliseconds parting_limit{2000};
 constexpr milliseconds finish_limit{10'000};
 
-/// Pauses between looks at the messenger, when nothing happens. They begin short and double up to the
-/// longest; which is short enough to keep a link of 10 Gbit/s busy from the buffers of its sockets, and long
-/// enough that looking takes a few percent of a core.
+/// Pauses between looks at the messenger grow with the time in which nothing has happened, so that looking
+/// takes a few percent of a core, and what comes soon is seen soon. The longest is one for which the buffers
+/// of sockets keep a link of 10 Gbit/s busy.
 constexpr microseconds shortest_pause{20};
-constexpr microseconds longest_pause{200};
+constexpr microseconds longest_pause{500};
 constexpr microseconds longest_idle_pause{1000};
 
 bool all_of(const std::vector<bool>& flags) {
@@ -131,7 +131,7 @@ std::vector<std::int64_t> Progress::announced_ends(std::int64_t run) const {
 }
 
 void Progress::fail(std::string_view cause) {
-  set_failure(rank_, "host " + host(rank_) + ": " + std::string(cause));
+  set_failure(rank_, std::string(cause));
 }
 
 bool Progress::leave() {
@@ -156,7 +156,8 @@ bool Progress::work() {
 }
 
 void Progress::wait(bool busy) {
-  quiet_turns_ = busy ? 0 : quiet_turns_ + 1;
+  const Clock::time_point now = Clock::now();
+  if (busy) last_event_ = now;
   if (busy || phase_ == Phase::done) return;
   std::unique_lock lock(mutex_);
   const auto something = [&] { return wake_ || !requests_.empty(); };
@@ -164,10 +165,10 @@ void Progress::wait(bool busy) {
     changed_.wait(lock, something);
     return;
   }
-  const microseconds longest =
+  const Clock::duration longest =
       transfers_->pending() > 0 || messenger_->sending() ? longest_pause : longest_idle_pause;
-  const microseconds pause = std::min(longest, shortest_pause * (1 << std::min(quiet_turns_ - 1, 8)));
-  changed_.wait_for(lock, pause, something);
+  changed_.wait_for(lock, std::clamp<Clock::duration>((now - last_event_) / 2, shortest_pause, longest),
+                    something);
 }
 
 void Progress::check_others(Clock::time_point now) {
@@ -180,13 +181,13 @@ void Progress::check_others(Clock::time_point now) {
   const int watched = (rank_ + ranks - 1) % ranks;
   if (heartbeat_->silent(now) && !departed_[static_cast<std::size_t>(watched)]) {
     set_failure(watched,
-                "host " + host(watched) + ": silent for " + seconds(options_.stall_limit) +
+                "at " + host(watched) + ", silent for longer than " + seconds(options_.stall_limit) +
                     "; the process is stopped or gone, or the network is down",
                 true);
     return;
   }
   if (const std::optional<int> missed = transfers_->missed()) {
-    set_failure(*missed, "host " + host(*missed) + ": left the run while other ranks go on");
+    set_failure(*missed, "at " + host(*missed) + ", left the run while other ranks go on");
   }
 }
 
@@ -331,7 +332,7 @@ void Progress::chunk_withdrawn(std::uint64_t ticket) {
 void Progress::connection_failed(int peer, std::string_view reason) {
   for (std::vector<bool>* flags : {&broken_, &quiet_, &departed_})
     (*flags)[static_cast<std::size_t>(peer)] = true;
-  set_failure(peer, "host " + host(peer) + ": the connection is lost: " + std::string(reason), true);
+  set_failure(peer, "at " + host(peer) + ", the connection is lost: " + std::string(reason), true);
 }
 
 }  // namespace purine::net

@@ -113,7 +113,7 @@ class Progress final : private MessengerListener {
   bool withdrawn_ = false;
   bool stuck_ = false;  // the messenger still has memory of callers, and must not be polled
   Clock::time_point deadline_;
-  int quiet_turns_ = 0;
+  Clock::time_point last_event_;
 };
 
 }  // namespace purine::net

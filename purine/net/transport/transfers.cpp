@@ -33,6 +33,17 @@ std::exception_ptr refused(const Message& message, std::size_t offered, std::int
                                        same_graph_hint));
 }
 
+/// Takes the first of those that wait under a name.
+template <typename Name, typename Value>
+std::optional<Value> take_first(std::map<Name, std::deque<Value>>& waiting, const Name& name) {
+  const auto found = waiting.find(name);
+  if (found == waiting.end()) return std::nullopt;
+  const Value value = std::move(found->second.front());
+  found->second.pop_front();
+  if (found->second.empty()) waiting.erase(found);
+  return value;
+}
+
 }  // namespace
 
 Transfers::Transfers(Messenger& messenger, TransferOptions options)
@@ -131,28 +142,22 @@ void Transfers::send(const Outgoing& outgoing) {
   send.unsent = send.bytes;
   Peer& peer = peer_of(send.message.peer);
   const Name name{send.message.channel, send.message.version};
-  const auto credit = peer.unused_credits.find(name);
-  if (credit == peer.unused_credits.end()) {
-    PURINE_CHECK(peer.waiting_sends.emplace(name, ticket).second);
-    return;
+  if (const std::optional<Words> words = take_first(peer.unused_credits, name)) {
+    start_send(ticket, send, *words);
+  } else {
+    peer.waiting_sends[name].push_back(ticket);
   }
-  const Words words = credit->second;
-  peer.unused_credits.erase(credit);
-  start_send(ticket, send, words);
 }
 
 void Transfers::credit(int rank, const Words& words) {
   if (failure_) return;
   Peer& peer = peer_of(rank);
   const Name name{words.channel, words.version};
-  const auto waiting = peer.waiting_sends.find(name);
-  if (waiting == peer.waiting_sends.end()) {
-    PURINE_CHECK(peer.unused_credits.emplace(name, words).second);
-    return;
+  if (const std::optional<std::uint64_t> ticket = take_first(peer.waiting_sends, name)) {
+    start_send(*ticket, outgoing_.at(*ticket), words);
+  } else {
+    peer.unused_credits[name].push_back(words);
   }
-  const std::uint64_t ticket = waiting->second;
-  peer.waiting_sends.erase(waiting);
-  start_send(ticket, outgoing_.at(ticket), words);
 }
 
 void Transfers::start_send(std::uint64_t ticket, Send& send, const Words& credit) {

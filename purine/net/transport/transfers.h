@@ -42,7 +42,8 @@ using Incoming = Transfer<std::byte>;
 /// A receive takes a slot that no other message from its peer has, posts receives for its first chunks there,
 /// and then sends the peer its credit. The sender begins only with the credit, so that every chunk has its
 /// place when it comes, and a sender that is ahead waits in its own memory. Of the messages that have
-/// credit, the most urgent one gives each next chunk.
+/// credit, the most urgent one gives each next chunk. Messages of the same channel and version meet in the
+/// order in which they were begun.
 class Transfers {
  public:
   Transfers(Messenger& messenger, TransferOptions options);
@@ -97,9 +98,9 @@ class Transfers {
   };
   using Name = std::pair<std::uint32_t, std::int64_t>;  // channel and version
   struct Peer {
-    std::map<Name, std::uint64_t> waiting_sends;       // without credit; tickets
-    std::map<Name, Words> unused_credits;              // for sends that are yet to begin
-    std::set<std::pair<double, std::uint64_t>> ready;  // urgency and ticket
+    std::map<Name, std::deque<std::uint64_t>> waiting_sends;  // without credit; tickets
+    std::map<Name, std::deque<Words>> unused_credits;         // for sends that are yet to begin
+    std::set<std::pair<double, std::uint64_t>> ready;         // urgency and ticket
     std::size_t bytes_under_way = 0;
     std::size_t chunks_under_way = 0;
     std::vector<std::uint32_t> free_slots;

@@ -3,7 +3,7 @@
 //   net_rank steps N HOW      passes messages around in a ring N times; HOW is what rank 1 does in the
 //   middle:
 //                             `nothing`, or leaves by `return` or `exit`
-//   net_rank alone            says how many ranks MPI knows of
+//   net_rank table            prints the table of ranks at rank 0, or `alone` where nothing has started it
 // A failure is one line on standard error and status 1.
 #include <fmt/core.h>
 #include <unistd.h>
@@ -17,7 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "purine/net/launcher.h"
 #include "purine/net/mpi_endpoint.h"
+#include "purine/net/start_up.h"
 #include "purine/net/transport/waiter.h"
 #include "tests/net/conformance.h"
 
@@ -82,7 +84,11 @@ bool pass_around(Endpoint& endpoint, std::int64_t steps, const std::string& how)
 }
 
 int run(const std::vector<std::string>& arguments) {
-  const std::unique_ptr<Endpoint> endpoint = net::connect_mpi(options());
+  const std::unique_ptr<Endpoint> endpoint = net::connect_if_launched(options());
+  if (!endpoint) {
+    say("alone");
+    return 0;
+  }
   try {
     say(fmt::format("rank {} of {} is process {} on {}", endpoint->rank(), endpoint->size(), ::getpid(),
                     endpoint->host(endpoint->rank())));
@@ -92,6 +98,10 @@ int run(const std::vector<std::string>& arguments) {
       if (pass_around(*endpoint, std::stol(arguments.at(1)), arguments.at(2))) {
         say(fmt::format("rank {} is done", endpoint->rank()));
       }
+    }
+    if (arguments[0] == "table") {
+      const std::string table = net::describe_ranks(*endpoint, fmt::format("cpu:{}", endpoint->rank()), 8);
+      if (endpoint->rank() == 0) fmt::print("{}", table);
     }
     return 0;
   } catch (const std::exception& error) {

@@ -112,6 +112,20 @@ TEST_F(TransfersTest, SendsOnlyWithCreditWhicheverComesFirst) {
   EXPECT_EQ(transfers.sent(1), 2);
 }
 
+TEST_F(TransfersTest, MessagesOfOneNameMeetInOrder) {
+  send(5, 7, 0);
+  send(5, 8, 0);
+  transfers.credit(1, credit(5, 7, 3));
+  transfers.credit(1, credit(5, 8, 4));
+  transfers.credit(1, credit(5, 9, 5));
+  transfers.credit(1, credit(5, 10, 6));
+  EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 3 bytes 7", "send to 1: slot 4 bytes 8"}));
+  for (const std::uint64_t ticket : {messenger.sends[0], messenger.sends[1]}) transfers.chunk_sent(ticket);
+  send(5, 9, 0);
+  send(5, 10, 0);
+  EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 5 bytes 9", "send to 1: slot 6 bytes 10"}));
+}
+
 TEST_F(TransfersTest, TheMostUrgentMessageGivesTheNextChunk) {
   transfers.credit(1, credit(1, 35, 1));
   transfers.credit(1, credit(2, 15, 2));

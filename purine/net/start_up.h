@@ -1,0 +1,38 @@
+// What the ranks of a run are, and what lies between them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "purine/runtime/endpoint.h"
+
+namespace purine::net {
+
+/// What messages to the next rank take.
+struct Link {
+  double bytes_per_second = 0;  ///< while all ranks send at the same time
+  double latency = 0;           ///< of a small message, in seconds: half a round trip, credits not counted
+};
+
+/// Measures the links from each rank to the next, by rank; the last one's is to rank 0. Takes about 0.3 s, or
+/// three messages of 4 MiB where that is longer. A collective call of at least two ranks.
+std::vector<Link> measure_links(Endpoint& endpoint);
+
+/// An address of this host.
+struct Interface {
+  std::string name;     ///< `eth0`
+  std::string address;  ///< in dots
+  int prefix = 0;       ///< bits that the addresses of its network share
+};
+
+/// The addresses (IPv4) of this host's interfaces that are up, without its own loop.
+std::vector<Interface> interfaces();
+/// The one by which `own` reaches `other`: the first in a network of both. The first of all if there is none,
+/// and an unnamed one if there are no addresses.
+Interface interface_to(const std::vector<Interface>& own, const std::vector<Interface>& other);
+
+/// A table of all ranks: host, address and interface, devices, cores, and the link to the next rank. A
+/// collective call; the text is the same at all ranks. `devices` and `cores` are this rank's.
+std::string describe_ranks(Endpoint& endpoint, const std::string& devices, int cores);
+
+}  // namespace purine::net
