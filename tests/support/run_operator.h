@@ -78,8 +78,8 @@ class BoundOperator {
     output_layouts_ = options_.output_layouts.empty() ? layouts_of(outputs_, rule.outputs, options_.layout)
                                                       : options_.output_layouts;
     const KernelRegistry& kernels = options_.kernels == nullptr ? cpu_kernels() : *options_.kernels;
-    kernel_ = kernels.bind({*contract_, inputs_, outputs_, input_layouts_, output_layouts_,
-                                  options_.seed, options_.stream, options_.path});
+    kernel_ = kernels.bind({*contract_, inputs_, outputs_, input_layouts_, output_layouts_, options_.seed,
+                            options_.stream, options_.path});
     for (const TensorInfo& info : inputs_) input_buffers_.emplace_back(info.bytes());
     for (const TensorInfo& info : outputs_) output_buffers_.emplace_back(info.bytes());
     if (kernel_->scratch_bytes() > 0) scratch_.emplace_back(kernel_->scratch_bytes());
