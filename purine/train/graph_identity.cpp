@@ -77,7 +77,7 @@ GraphIdentity identify(Graph& graph) {
 }
 
 std::string difference(const GraphIdentity& before, const GraphIdentity& now) {
-  std::map<std::string, std::pair<GraphIdentity::Part, GraphIdentity::Part>> both;
+  std::map<std::string, std::pair<GraphPart, GraphPart>> both;
   for (const auto& [name, part] : before.parts) both[name].first = part;
   for (const auto& [name, part] : now.parts) both[name].second = part;
   for (const auto& [name, parts] : both) {

@@ -9,17 +9,20 @@
 
 namespace purine::train {
 
+/// How many vertices of one kind a graph has, and a hash of what they are called and set to.
+struct GraphPart {
+  std::int64_t count = 0;
+  std::uint64_t hash = 0;
+
+  bool operator==(const GraphPart& other) const = default;
+};
+
 /// Equal for two graphs that compute the same from the same variables, whatever locations their vertices have
 /// and whichever copies bring tensors from one to the other: a run may go on elsewhere. Kept in checkpoints.
 struct GraphIdentity {
-  struct Part {
-    std::int64_t count = 0;
-    std::uint64_t hash = 0;
-    bool operator==(const Part& other) const = default;
-  };
   std::uint64_t hash = 0;
   /// By types of operators, and of the graph's `variables`, `inputs` and `watched` tensors.
-  std::map<std::string, Part> parts = {};
+  std::map<std::string, GraphPart> parts = {};
 
   bool operator==(const GraphIdentity& other) const = default;
 };

@@ -317,9 +317,13 @@ void Trainer::Implementation::report_start() {
                      trace.first_step, total_steps_));
   }
   if (is_over()) {
-    tell(&Listener::note, fmt::format("the run is complete: all of its {} steps were done before, and "
-                                      "nothing is left to train; more train.epochs or train.steps go on",
-                                      step_));
+    // A learning rate that falls over the whole run has none left for more.
+    const std::string& schedule = job().optimizer.schedule;
+    const bool may_go_on = schedule == "constant" || schedule == "step";
+    tell(&Listener::note,
+         fmt::format("the run is complete: all of its {} steps were done before, and nothing is left to "
+                     "train{}",
+                     step_, may_go_on ? "; more train.epochs or train.steps go on" : ""));
   }
 }
 
