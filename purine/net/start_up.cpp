@@ -94,8 +94,7 @@ class Echo final : public CompletionListener {
   Waiter calls_, answers_, sends_, echoes_;
 };
 
-/// Bytes per second that come from the rank before, by this rank's clock, and whether more messages would say
-/// it better.
+/// Messages of one size, to the next rank and from the one before.
 class Stream {
  public:
   explicit Stream(Endpoint& endpoint) : endpoint_(endpoint), sent_(bytes), received_(under_way * bytes) {}
@@ -156,6 +155,17 @@ std::string align(const std::vector<std::vector<std::string>>& rows) {
 }
 
 }  // namespace
+
+LocalRank local_rank(const Endpoint& endpoint) {
+  LocalRank local{0, 0};
+  const std::string host = endpoint.host(endpoint.rank());
+  for (int rank = 0; rank < endpoint.size(); ++rank) {
+    if (endpoint.host(rank) != host) continue;
+    if (rank < endpoint.rank()) ++local.rank;
+    ++local.size;
+  }
+  return local;
+}
 
 std::vector<Link> measure_links(Endpoint& endpoint) {
   endpoint.all_gather("");  // connected, and at the same point

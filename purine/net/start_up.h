@@ -8,6 +8,13 @@
 
 namespace purine::net {
 
+/// A rank among those of its host, who share its cores and devices.
+struct LocalRank {
+  int rank = 0;  ///< from 0
+  int size = 1;
+};
+LocalRank local_rank(const Endpoint& endpoint);
+
 /// What messages to the next rank take.
 struct Link {
   double bytes_per_second = 0;  ///< while all ranks send at the same time

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "purine/net/start_up.h"
 #include "purine/net/transport/waiter.h"
 
 namespace purine::test {
@@ -214,6 +215,21 @@ void announce(Endpoint& endpoint) {
   expect(endpoint.announced_ends(77) == nothing, "another run is not concerned");
 }
 
+/// The links are measured with messages of the endpoint itself, which leave nothing behind.
+void links(Endpoint& endpoint) {
+  for (int call = 0; call < 2; ++call) {
+    const std::vector<net::Link> measured = net::measure_links(endpoint);
+    expect(measured.size() == static_cast<std::size_t>(endpoint.size()), "as many links as ranks");
+    std::string text;
+    for (const net::Link& link : measured) {
+      expect(link.bytes_per_second > 0 && link.latency > 0, "a link carries something, in some time");
+      text += fmt::format("{} {} ", link.bytes_per_second, link.latency);
+    }
+    for (const std::string& other : endpoint.all_gather(text))
+      expect(other == text, "ranks know other figures");
+  }
+}
+
 /// A message of another size than the memory is an error at both ends, and no more than that.
 void other_size(Endpoint& endpoint) {
   constexpr std::uint32_t channel = 2000;
@@ -296,6 +312,7 @@ const std::vector<EndpointCheck>& endpoint_checks() {
       {"begin_from_listener", begin_from_listener},
       {"gather", gather},
       {"announce", announce},
+      {"links", links},
       {"other_size", other_size},
       {"fail", fail, true},
   };

@@ -2,8 +2,41 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace purine::net {
 namespace {
+
+/// A rank that only knows where the others are.
+class KnownHosts final : public Endpoint {
+ public:
+  KnownHosts(int rank, std::vector<std::string> hosts) : rank_(rank), hosts_(std::move(hosts)) {}
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(hosts_.size()); }
+  std::string host(int rank) const override { return hosts_[static_cast<std::size_t>(rank)]; }
+  void receive(const Message&, std::byte*, std::size_t, CompletionListener&, std::uint64_t) override {}
+  void send(const Message&, const std::byte*, std::size_t, double, CompletionListener&,
+            std::uint64_t) override {}
+  std::vector<std::string> all_gather(std::string_view) override { return {}; }
+  void announce_end(std::int64_t, std::int64_t) override {}
+  std::vector<std::int64_t> announced_ends(std::int64_t) const override { return {}; }
+  void fail(std::string_view) override {}
+
+ private:
+  int rank_;
+  std::vector<std::string> hosts_;
+};
+
+TEST(LocalRankTest, CountsTheRanksOfOnesHost) {
+  const std::vector<std::string> hosts{"a", "b", "a", "b", "b"};
+  const std::vector<std::pair<int, int>> expected{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+  for (int rank = 0; rank < 5; ++rank) {
+    const LocalRank local = local_rank(KnownHosts(rank, hosts));
+    EXPECT_EQ(std::pair(local.rank, local.size), expected[static_cast<std::size_t>(rank)]);
+  }
+}
 
 TEST(InterfaceTest, IsTheOneInANetworkOfBoth) {
   const std::vector<Interface> own{{"eth0", "192.168.1.5", 24}, {"ib0", "10.1.2.3", 16}};

@@ -27,7 +27,7 @@ def load():
 
 
 class RunTestsTest(unittest.TestCase):
-    def run_tests(self, tests, properties=""):
+    def run_tests(self, tests, properties="", options=()):
         """Runs it on a project with SOURCE and these tests (name to program); its result and the lines it printed."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
@@ -39,7 +39,7 @@ class RunTestsTest(unittest.TestCase):
             (build / "CTestTestfile.cmake").write_text("".join(lines) + properties, encoding="utf-8")
             module = load()
             printed = io.StringIO()
-            with mock.patch.object(module, "ROOT", root), mock.patch("sys.argv", ["run-tests", str(build)]), \
+            with mock.patch.object(module, "ROOT", root), mock.patch("sys.argv", ["run-tests", str(build), *options]), \
                     contextlib.redirect_stdout(printed):
                 result = module.main()
             return result, printed.getvalue().splitlines()
@@ -72,6 +72,14 @@ class RunTestsTest(unittest.TestCase):
                                            f"set_tests_properties(core.Sum.AddsUp {properties})\n")
             self.assertEqual(result, 1)
             self.assertEqual(lines, [f"run-tests: core.Sum.AddsUp did not run ({status})", "3 passed, 1 failed"])
+
+    def test_names_what_may_be_skipped_and_is(self):
+        properties = "set_tests_properties(core.Sum.AddsUp PROPERTIES SKIP_RETURN_CODE 0)\n"
+        tests = {name: "true" for name in COMPLETE}
+        result, lines = self.run_tests(tests, properties, ["--may-skip", "net.cluster", "core.Sum"])
+        self.assertEqual(result, 0)
+        self.assertEqual(lines, ["run-tests: core.Sum.AddsUp was skipped: it can't run here", "3 passed, 0 failed"])
+        self.assertEqual(self.run_tests(tests, properties, ["--may-skip", "core.Other"])[0], 1)
 
     def test_fails_where_nothing_ran(self):
         result, lines = self.run_tests({})

@@ -97,7 +97,6 @@ class MpiMessenger final : public Messenger {
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(hosts_.size()); }
-  int local_rank() const override { return local_rank_; }
   const std::string& host(int rank) const override { return hosts_.at(static_cast<std::size_t>(rank)); }
   std::uint32_t slots() const override { return slots_; }
 
@@ -177,12 +176,6 @@ class MpiMessenger final : public Messenger {
                         static_cast<int>(name.size()), MPI_CHAR, words_),
           "MPI_Allgather");
     for (const Name& each : names) hosts_.emplace_back(each.data());
-
-    MPI_Comm local = MPI_COMM_NULL;
-    check(MPI_Comm_split_type(words_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local),
-          "MPI_Comm_split_type");
-    check(MPI_Comm_rank(local, &local_rank_), "MPI_Comm_rank");
-    check(MPI_Comm_free(&local), "MPI_Comm_free");
   }
 
   void post_arrival(std::size_t index) {
@@ -284,7 +277,6 @@ class MpiMessenger final : public Messenger {
   MPI_Comm words_ = MPI_COMM_NULL;
   MPI_Comm chunks_ = MPI_COMM_NULL;
   int rank_ = 0;
-  int local_rank_ = 0;
   std::vector<std::string> hosts_;
   std::uint32_t slots_ = 32768;  // what every MPI has
 

@@ -35,8 +35,6 @@ class Messenger {
   virtual ~Messenger() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// The number of this rank among those of its host.
-  virtual int local_rank() const = 0;
   virtual const std::string& host(int rank) const = 0;
   /// Slots are numbered from 0 to below this.
   virtual std::uint32_t slots() const = 0;

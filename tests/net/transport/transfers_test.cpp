@@ -17,7 +17,6 @@ class RecordingMessenger final : public Messenger {
  public:
   int rank() const override { return 0; }
   int size() const override { return 3; }
-  int local_rank() const override { return 0; }
   const std::string& host(int) const override { return host_; }
   std::uint32_t slots() const override { return slots_count; }
   void send_words(int peer, std::string encoded) override {
