@@ -365,8 +365,8 @@ void Pipeliner::require(Tensor tensor, int micro_batch) {
   if (added_[op.index()][index]) return;
   if (is_divided(op.index()) && turn_ != nullptr && !op.contract().brings_samples()) {
     throw Error("pipeline",
-                "needs " + tensor.path() + " of the whole batch, before its backward pass is over",
-                "such a graph has no micro-batches: data_parallel divides it");
+                "needs " + tensor.path() + " of the whole batch, and micro-batches come one after the other",
+                "data_parallel divides such a graph");
   }
   // What is added out of turn waits for nobody's.
   Turn* const turn = std::exchange(turn_, op.contract().brings_samples() ? nullptr : turn_);

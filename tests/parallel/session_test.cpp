@@ -12,6 +12,7 @@
 #include "purine/ops/loss.h"
 #include "purine/ops/relu.h"
 #include "purine/optim/optimizers.h"
+#include "purine/parallel/pipeline.h"
 #include "purine/parallel/schemes.h"
 
 namespace purine::parallel {
@@ -145,6 +146,31 @@ TEST_P(ParallelSessionTest, HybridGivesTheSameBitsForAnyNumberOfWorkers) {
     if (first.losses.empty()) first = got;
     EXPECT_EQ(got.losses, first.losses);
     EXPECT_EQ(got.variables, first.variables);
+  }
+}
+
+TEST_P(ParallelSessionTest, PipelinesEqualOneDeviceForAnyNumberOfWorkersAndShortBatchesToo) {
+  Net one(4);
+  const Result expected = run(one.graph, one.loss, 4, 2, 3);
+  ASSERT_EQ(expected.losses.size(), 6U);  // 4 samples and 1, three times
+  const Mesh mesh(parse_devices(GetParam()), "stage");
+  Net net(4);
+  Partitioned parts = pipeline(net.graph, mesh, {.micro_batches = 3});
+  Result first;
+  for (const int workers : {2, 3, 8}) {
+    const Result got = run(parts.graph(), parts.at(net.loss), 4, workers, 3);
+    ASSERT_EQ(got.losses.size(), expected.losses.size());
+    for (std::size_t i = 0; i < got.losses.size(); ++i) {
+      EXPECT_NEAR(got.losses[i], expected.losses[i], 1e-6) << "step " << i;
+    }
+    for (const auto& [path, left] : expected.variables) {
+      const std::vector<float>& right = got.variables.at(path);
+      ASSERT_EQ(left.size(), right.size());
+      for (std::size_t i = 0; i < left.size(); ++i) EXPECT_NEAR(left[i], right[i], 2e-6) << path;
+    }
+    if (first.losses.empty()) first = got;
+    EXPECT_EQ(got.losses, first.losses) << workers << " workers";
+    EXPECT_EQ(got.variables, first.variables) << workers << " workers";
   }
 }
 

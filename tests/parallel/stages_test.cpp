@@ -1,0 +1,102 @@
+#include "purine/parallel/stages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "purine/core/random.h"
+#include "tests/support/error_text.h"
+
+namespace purine::parallel {
+namespace {
+
+using test::error_text;
+using Sizes = std::vector<int>;
+
+TEST(StagesTest, EqualItemsAreEvenAndTheFirstStagesTheLarger) {
+  EXPECT_EQ(divide_into_stages(std::vector<double>(30, 1.0), 4), (Sizes{8, 8, 7, 7}));
+  EXPECT_EQ(divide_into_stages(std::vector<double>(30, 0.1), 4), (Sizes{8, 8, 7, 7}));
+  EXPECT_EQ(divide_into_stages(std::vector<double>(5, 2.0), 3), (Sizes{2, 2, 1}));
+  EXPECT_EQ(divide_into_stages(std::vector<double>(4, 1.0), 4), (Sizes{1, 1, 1, 1}));
+  EXPECT_EQ(divide_into_stages(std::vector<double>(7, 1.0), 1), (Sizes{7}));
+}
+
+TEST(StagesTest, TheCostliestStageIsTheLeast) {
+  EXPECT_EQ(divide_into_stages(std::vector<double>{1, 1, 1, 9}, 2), (Sizes{3, 1}));
+  EXPECT_EQ(divide_into_stages(std::vector<double>{9, 1, 1, 1}, 3), (Sizes{1, 2, 1}));
+  EXPECT_EQ(divide_into_stages(std::vector<double>{2, 3, 5, 7, 1}, 3), (Sizes{2, 1, 2}));
+  // What costs nothing goes with what is before it.
+  EXPECT_EQ(divide_into_stages(std::vector<double>{1, 0, 1, 0}, 2), (Sizes{2, 2}));
+  EXPECT_EQ(divide_into_stages(std::vector<double>{0, 0, 0}, 2), (Sizes{2, 1}));
+}
+
+/// The best of all cuts: the costliest stage, the sum of squares, and then the sizes in reverse.
+Sizes best_of_all(const std::vector<double>& costs, int stages) {
+  using Score = std::tuple<double, double, Sizes>;
+  std::optional<Score> best;
+  Sizes result;
+  Sizes sizes(static_cast<std::size_t>(stages), 1);
+  const auto items = static_cast<int>(costs.size());
+  const auto judge = [&] {
+    if (std::accumulate(sizes.begin(), sizes.end(), 0) != items) return;
+    double largest = 0;
+    double squares = 0;
+    auto begin = costs.begin();
+    Sizes order;
+    for (const int size : sizes) {
+      const double cost = std::accumulate(begin, begin + size, 0.0);
+      largest = std::max(largest, cost);
+      squares += cost * cost;
+      begin += size;
+      order.push_back(-size);
+    }
+    const Score score{largest, squares, order};
+    if (best && !(score < *best)) return;
+    best = score;
+    result = sizes;
+  };
+  while (true) {
+    judge();
+    std::size_t digit = 0;
+    while (digit < sizes.size() && ++sizes[digit] > items) sizes[digit++] = 1;
+    if (digit == sizes.size()) return result;
+  }
+}
+
+TEST(StagesTest, EqualsTheBestOfAllCuts) {
+  const Random random(11, 1, 0);
+  std::uint64_t next = 0;
+  for (int round = 0; round < 300; ++round) {
+    const auto stages = static_cast<int>(1 + random.below(next++, 4));
+    const std::size_t items = static_cast<std::size_t>(stages) + random.below(next++, 5);
+    std::vector<double> costs;
+    // Whole numbers, so that sums are exact and ties are many.
+    for (std::size_t i = 0; i < items; ++i) costs.push_back(static_cast<double>(random.below(next++, 5)));
+    EXPECT_EQ(divide_into_stages(costs, stages), best_of_all(costs, stages)) << testing::PrintToString(costs);
+  }
+}
+
+TEST(StagesTest, SayWhatCannotBeCut) {
+  EXPECT_EQ(error_text([] {
+              divide_into_stages(std::vector<double>{1, 2}, 3);
+            }),
+            "[pipeline] 2 operators can't be cut into 3 stages");
+  EXPECT_EQ(error_text([] {
+              divide_into_stages(std::vector<double>{1, 2}, 0);
+            }),
+            "[pipeline] 0 stages were asked for, at least 1 is needed");
+  EXPECT_EQ(error_text([] {
+              divide_into_stages(std::vector<double>{1, -2}, 1);
+            }),
+            "[pipeline] an operator's cost is -2, a number from 0 on is needed");
+  EXPECT_EQ(error_text([] { divide_into_stages(std::vector<double>{NAN}, 1); }),
+            "[pipeline] an operator's cost is nan, a number from 0 on is needed");
+}
+
+}  // namespace
+}  // namespace purine::parallel
