@@ -4,6 +4,7 @@
 #include <map>
 
 #include "purine/core/error.h"
+#include "purine/program/ranges.h"
 
 namespace purine::program {
 namespace {
@@ -37,11 +38,16 @@ class Ancestors {
   std::vector<std::uint64_t> bits_;
 };
 
-/// Tensors that lie in the same bytes.
+/// Tensors that lie in the same bytes: in all of them, or each in a range of them.
+///
+/// What is written into a group is read by values alone: an operator overwrites a tensor of it only where
+/// nobody else reads any other tensor of the newest content, in whatever range. So within a group no orders
+/// are needed but those of values. What held the bytes before must precede every operator that begins to
+/// write without having read any of the group: the entries.
 struct Group {
   TensorStorage::Kind kind = TensorStorage::Kind::arena;
   std::uint32_t place = 0;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;  // of the largest tensor; storage is rounded up
   std::size_t offset = 0;
   std::uint32_t slots = 1;
   std::vector<std::uint32_t> version;  // the tensors that hold the newest content
@@ -56,6 +62,7 @@ class Planner {
         options_(options),
         position_(lowered.operators.size(), 0),
         group_of_(lowered.tensors.size(), none),
+        offset_in_group_(lowered.tensors.size(), 0),
         ancestors_(lowered.operators.size()) {
     for (std::uint32_t i = 0; i < order.size(); ++i) position_[order[i]] = i;
     plan_.tensors.resize(lowered.tensors.size());
@@ -87,10 +94,13 @@ class Planner {
     for (const LoweredVariable& variable : lowered_.variables) {
       if (variable.tensor == none) continue;
       const std::uint32_t group = new_group(variable.tensor, TensorStorage::Kind::variable);
-      if (variable.next != none) join(variable.next, group);
+      if (variable.next != none) join(variable.next, group, 0);
     }
     for (const std::uint32_t op : order_) {
-      if (options_.reuse) share(op);
+      if (options_.reuse) {
+        share(op);
+        share_ranges(op);
+      }
       for (const std::uint32_t output : lowered_.operators[op].outputs) {
         if (group_of_[output] != none) continue;
         const std::uint32_t group =
@@ -104,7 +114,7 @@ class Planner {
     const auto index = static_cast<std::uint32_t>(groups_.size());
     groups_.push_back({kind,
                        lowered_.tensors[tensor].place,
-                       round_up(lowered_.tensors[tensor].info.bytes()),
+                       lowered_.tensors[tensor].info.bytes(),
                        0,
                        1,
                        {tensor},
@@ -113,10 +123,14 @@ class Planner {
     return index;
   }
 
-  void join(std::uint32_t tensor, std::uint32_t group) {
+  void join(std::uint32_t tensor, std::uint32_t group, std::size_t offset) {
     group_of_[tensor] = group;
+    offset_in_group_[tensor] = offset;
     groups_[group].tensors.push_back(tensor);
   }
+
+  static bool may_be_viewed(const Group& group) { return group.kind != TensorStorage::Kind::variable; }
+  std::size_t bytes_of(std::uint32_t tensor) const { return lowered_.tensors[tensor].info.bytes(); }
 
   void share(std::uint32_t op_index) {
     const LoweredOperator& op = lowered_.operators[op_index];
@@ -129,20 +143,80 @@ class Planner {
       const std::uint32_t output = op.outputs[output_at];
       if (group_of_[output] != none) continue;
       Group& group = groups_[group_of_[input]];
-      const bool same_bytes = lowered_.tensors[input].info.bytes() == lowered_.tensors[output].info.bytes();
+      const bool same_bytes = bytes_of(input) == bytes_of(output);
       const bool same_layout = op.input_layouts[input_at] == op.output_layouts[output_at];
       const bool same_place = group.place == op.place;
-      if (group.kind != TensorStorage::Kind::arena || !same_bytes || !same_layout || !same_place) continue;
+      if (!may_be_viewed(group) || !same_bytes || !same_layout || !same_place) continue;
       if (sharing.kind == Sharing::Kind::view) {
-        join(output, group_of_[input]);
+        join(output, group_of_[input], offset_in_group_[input]);
         group.version.push_back(output);
         ++views;
-      } else if (is_last_reader(op_index, input)) {
-        join(output, group_of_[input]);
+      } else if (group.kind == TensorStorage::Kind::arena && is_last_reader(op_index, input)) {
+        join(output, group_of_[input], offset_in_group_[input]);
         group.version = {output};
       }
     }
     plan_.elided[op_index] = views > 0 && views == op.outputs.size();
+  }
+
+  /// A slice is a view of a range. What is concatenated is made in the result's storage, as far as nothing
+  /// else says where it lies; a concatenation that finds all of its inputs there has nothing to do. Offsets
+  /// keep the alignment that kernels are promised.
+  void share_ranges(std::uint32_t op_index) {
+    const LoweredOperator& op = lowered_.operators[op_index];
+    const std::vector<ByteRange> ranges = byte_ranges(lowered_, op);
+    if (ranges.empty() || group_of_[op.outputs[0]] != none) return;
+    if (ranges.front().part == op.outputs[0]) {
+      share_slice(op_index, ranges.front());
+    } else {
+      share_concatenation(op_index, ranges);
+    }
+  }
+
+  void share_slice(std::uint32_t op_index, const ByteRange& range) {
+    Group& group = groups_[group_of_[range.whole]];
+    const std::size_t offset = offset_in_group_[range.whole] + range.offset;
+    const bool fits = may_be_viewed(group) && offset % storage_alignment == 0 &&
+                      group.place == lowered_.operators[op_index].place;
+    if (!fits || bytes_of(range.part) == 0) return;
+    join(range.part, group_of_[range.whole], offset);
+    group.version.push_back(range.part);
+    plan_.elided[op_index] = true;
+  }
+
+  void share_concatenation(std::uint32_t op_index, const std::vector<ByteRange>& ranges) {
+    const std::uint32_t output = ranges.front().whole;
+    const auto may_move = [&](const ByteRange& range) {
+      const Group& group = groups_[group_of_[range.part]];
+      return group.kind == TensorStorage::Kind::arena && group.place == lowered_.operators[op_index].place &&
+             range.offset % storage_alignment == 0 && bytes_of(range.part) > 0 &&
+             group.bytes == bytes_of(range.part);
+    };
+    std::size_t moved = 0;
+    std::uint32_t result = none;
+    for (const ByteRange& range : ranges) {
+      if (bytes_of(range.part) == 0) {
+        ++moved;
+        continue;
+      }
+      const std::uint32_t from = group_of_[range.part];
+      if (from == result || !may_move(range)) continue;
+      if (result == none) result = new_group(output, TensorStorage::Kind::arena);
+      move_into(from, result, range.offset);
+      ++moved;
+    }
+    plan_.elided[op_index] = result != none && moved == ranges.size();
+  }
+
+  /// All that lies in a group lies in a range of another one from now on.
+  void move_into(std::uint32_t from, std::uint32_t to, std::size_t offset) {
+    Group group = std::move(groups_[from]);
+    groups_[from] = {};
+    for (const std::uint32_t tensor : group.tensors) {
+      join(tensor, to, offset_in_group_[tensor] + offset);
+    }
+    std::vector<std::uint32_t>& version = groups_[to].version;
+    version.insert(version.end(), group.version.begin(), group.version.end());
   }
 
   /// The operator is the only one that reads what the input's bytes hold now, and reads it once.
@@ -179,6 +253,7 @@ class Planner {
   /// whose output nobody reads. An operator that is a view has nothing to do and touches nothing.
   void find_lifetimes() {
     last_touchers_.resize(groups_.size());
+    entries_.resize(groups_.size());
     ends_.assign(groups_.size(), 0);
     for (std::uint32_t g = 0; g < groups_.size(); ++g) {
       std::vector<std::uint32_t> touchers;
@@ -194,8 +269,15 @@ class Planner {
       for (const std::uint32_t op : touchers) ends_[g] = std::max(ends_[g], position_[op]);
       for (const std::uint32_t op : touchers) {
         if (!produces_for_others(op, g)) last_touchers_[g].push_back(op);
+        if (!reads_of(op, g)) entries_[g].push_back(op);
       }
     }
+  }
+
+  bool reads_of(std::uint32_t op, std::uint32_t group) const {
+    const std::vector<std::uint32_t>& inputs = lowered_.operators[op].inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](std::uint32_t input) { return group_of_[input] == group; });
   }
 
   bool produces_for_others(std::uint32_t op, std::uint32_t group) const {
@@ -222,9 +304,9 @@ class Planner {
 
   void place() {
     std::vector<std::vector<std::uint32_t>> ending(order_.size());
-    std::vector<std::vector<std::uint32_t>> orders_into(lowered_.operators.size());
+    orders_into_.resize(lowered_.operators.size());
     for (const StorageOrder& order : plan_.orders) {
-      if (order.delay == 0) orders_into[order.after].push_back(order.before);
+      if (order.delay == 0) orders_into_[order.after].push_back(order.before);
     }
     std::vector<bool> placed(groups_.size(), false);
     for (std::uint32_t p = 0; p < order_.size(); ++p) {
@@ -232,12 +314,12 @@ class Planner {
       for (const std::uint32_t input : lowered_.operators[op].inputs) {
         if (lowered_.tensors[input].producer != none) ancestors_.add(op, lowered_.tensors[input].producer);
       }
-      for (const std::uint32_t before : orders_into[op]) ancestors_.add(op, before);
+      for (const std::uint32_t before : orders_into_[op]) ancestors_.add(op, before);
       for (const std::uint32_t output : lowered_.operators[op].outputs) {
         const std::uint32_t g = group_of_[output];
         if (placed[g] || groups_[g].kind != TensorStorage::Kind::arena) continue;
         placed[g] = true;
-        groups_[g].offset = allocate(groups_[g].place, groups_[g].bytes, op, p);
+        groups_[g].offset = allocate(g, op, p);
         ending[ends_[g]].push_back(g);
       }
       for (const std::uint32_t g : ending[p]) release(g, p);
@@ -250,7 +332,10 @@ class Planner {
     std::size_t bytes = 0;
   };
 
-  std::size_t allocate(std::uint32_t place, std::size_t bytes, std::uint32_t op, std::uint32_t position) {
+  /// `op`, at `position`, is the first of the group's entries.
+  std::size_t allocate(std::uint32_t g, std::uint32_t op, std::uint32_t position) {
+    const std::uint32_t place = groups_[g].place;
+    const std::size_t bytes = round_up(groups_[g].bytes);
     if (bytes == 0) return 0;
     const auto implied = [&](const Segment& segment) {
       return std::all_of(segment.holders.begin(), segment.holders.end(),
@@ -270,10 +355,10 @@ class Planner {
     if (!choice.found) {
       const std::size_t offset = plan_.arenas[place].bytes;
       plan_.arenas[place].bytes += bytes;
-      first_taken_.push_back({place, offset, bytes, op});
+      first_taken_.push_back({place, offset, bytes, g});
       return offset;
     }
-    take(free_[place], choice.first, bytes, op);
+    take(free_[place], choice.first, bytes, g);
     return choice.first;
   }
 
@@ -304,16 +389,20 @@ class Planner {
     return best;
   }
 
-  void take(FreeSegments& free, std::size_t offset, std::size_t bytes, std::uint32_t op) {
+  void take(FreeSegments& free, std::size_t offset, std::size_t bytes, std::uint32_t g) {
     auto segment = free.find(offset);
     while (bytes > 0) {
       PURINE_CHECK(segment != free.end() && segment->first == offset);
       Segment taken = std::move(segment->second);
       segment = free.erase(segment);
       for (const std::uint32_t holder : taken.holders) {
-        if (ancestors_.precedes(holder, op)) continue;
-        plan_.orders.push_back({holder, op, 0});
-        ancestors_.add(op, holder);
+        for (const std::uint32_t entry : entries_[g]) {
+          if (ancestors_.precedes(holder, entry)) continue;
+          plan_.orders.push_back({holder, entry, 0});
+          // Of an entry that is yet to come in the order the predecessors are not known yet.
+          orders_into_[entry].push_back(holder);
+          ancestors_.add(entry, holder);
+        }
       }
       const std::size_t used = std::min(bytes, taken.bytes);
       offset += used;
@@ -328,7 +417,7 @@ class Planner {
   void release(std::uint32_t g, std::uint32_t position) {
     if (groups_[g].bytes == 0) return;
     free_[groups_[g].place].emplace(groups_[g].offset,
-                                    Segment{groups_[g].bytes, position, last_touchers_[g]});
+                                    Segment{round_up(groups_[g].bytes), position, last_touchers_[g]});
   }
 
   /// After the last operator every byte is free, held by the last touchers of its last content.
@@ -338,8 +427,9 @@ class Planner {
       auto segment = free.upper_bound(first.offset);
       PURINE_CHECK(segment != free.begin());
       for (--segment; segment != free.end() && segment->first < first.offset + first.bytes; ++segment) {
-        for (const std::uint32_t holder : segment->second.holders)
-          plan_.orders.push_back({holder, first.op, 1});
+        for (const std::uint32_t holder : segment->second.holders) {
+          for (const std::uint32_t entry : entries_[first.group]) plan_.orders.push_back({holder, entry, 1});
+        }
       }
     }
   }
@@ -349,13 +439,15 @@ class Planner {
     for (Group& group : groups_) {
       if (group.kind != TensorStorage::Kind::slots) continue;
       Arena& arena = plan_.arenas[group.place];
+      const std::size_t bytes = round_up(group.bytes) * group.slots;
       group.offset = arena.bytes;
-      arena.bytes += group.bytes * group.slots;
-      arena.slot_bytes += group.bytes * group.slots;
+      arena.bytes += bytes;
+      arena.slot_bytes += bytes;
+      // All others are views of the first one.
+      const std::uint32_t producer = lowered_.tensors[group.tensors.front()].producer;
       for (const std::uint32_t tensor : group.tensors) {
-        const std::uint32_t producer = lowered_.tensors[tensor].producer;
         for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
-          plan_.orders.push_back({consumer, producer, group.slots});
+          if (!plan_.elided[consumer]) plan_.orders.push_back({consumer, producer, group.slots});
         }
       }
     }
@@ -367,9 +459,9 @@ class Planner {
       const Group& group = groups_[group_of_[tensor]];
       TensorStorage& storage = plan_.tensors[tensor];
       storage.kind = group.kind;
-      storage.offset = group.offset;
+      storage.offset = group.offset + offset_in_group_[tensor];
       storage.slots = group.slots;
-      storage.stride = group.kind == TensorStorage::Kind::slots ? group.bytes : 0;
+      storage.stride = group.kind == TensorStorage::Kind::slots ? round_up(group.bytes) : 0;
     }
     for (std::uint32_t i = 0; i < lowered_.variables.size(); ++i) {
       const LoweredVariable& variable = lowered_.variables[i];
@@ -384,7 +476,7 @@ class Planner {
     std::uint32_t place;
     std::size_t offset;
     std::size_t bytes;
-    std::uint32_t op;
+    std::uint32_t group;
   };
 
   const Lowered& lowered_;
@@ -392,8 +484,11 @@ class Planner {
   const MemoryOptions& options_;
   std::vector<std::uint32_t> position_;
   std::vector<std::uint32_t> group_of_;
+  std::vector<std::size_t> offset_in_group_;  // by tensor
   std::vector<Group> groups_;
   std::vector<std::vector<std::uint32_t>> last_touchers_;
+  std::vector<std::vector<std::uint32_t>> entries_;      // of each group
+  std::vector<std::vector<std::uint32_t>> orders_into_;  // by operator
   std::vector<std::uint32_t> ends_;
   std::vector<FreeSegments> free_;  // by place
   std::vector<FirstTaken> first_taken_;

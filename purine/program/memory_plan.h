@@ -58,6 +58,12 @@ struct MemoryOptions {
 
 /// Plans the storage of all tensors.
 ///
+/// An operator whose contract allows it computes in place, or is a view of its input. A slice is a view of a
+/// range, and what is concatenated is made in the result's storage, where the parts are contiguous in memory,
+/// begin at multiples of the alignment, and lie in the same place as the whole. Worked example: `concat(a,
+/// b)` of two tensors of 16 f32 each along their only dimension has 128 bytes, a's producer writes the first
+/// 64 of them, b's the last, and the concatenation is elided.
+///
 /// B may take over A's bytes iff everything that touches A precedes B's producer within an iteration; where
 /// that does not follow from values, a StorageOrder without delay is added, always forward in the serial
 /// order, so the orders without delay stay acyclic. Around the iteration, the last touchers of all bytes

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "purine/core/error.h"
 #include "purine/core/random.h"
@@ -303,6 +304,26 @@ int Program::parts(std::uint32_t op) const {
   return kernels_[op] == nullptr || poison_freed_ ? 1 : kernels_[op]->parts();
 }
 
+/// Fills an output but for what inputs lie in it: those that are overwritten, and parts that are made there.
+void Program::poison(std::span<std::byte> output, const std::uint32_t* arguments,
+                     std::span<std::byte* const> inputs) const {
+  std::vector<std::pair<std::size_t, std::size_t>> kept;  // ranges of the output
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::ptrdiff_t begin = inputs[i] - output.data();
+    const std::ptrdiff_t end = begin + static_cast<std::ptrdiff_t>(info(arguments[i]).bytes());
+    if (end <= 0 || begin >= static_cast<std::ptrdiff_t>(output.size())) continue;
+    kept.emplace_back(static_cast<std::size_t>(std::max<std::ptrdiff_t>(begin, 0)),
+                      static_cast<std::size_t>(end));
+  }
+  std::sort(kept.begin(), kept.end());
+  kept.emplace_back(output.size(), output.size());
+  std::size_t at = 0;
+  for (const auto& [begin, end] : kept) {
+    if (begin > at) std::memset(output.data() + at, 0xff, begin - at);
+    at = std::max(at, end);
+  }
+}
+
 void Program::run(std::uint32_t op, std::int64_t iteration, int part, std::byte* scratch,
                   std::ptrdiff_t shift) {
   Kernel* const kernel = kernels_[op].get();
@@ -325,9 +346,7 @@ void Program::run(std::uint32_t op, std::int64_t iteration, int part, std::byte*
                   part};
   if (poison_freed_) {
     for (std::size_t i = record.input_count; i < count; ++i) {
-      if (std::find(pointers, pointers + record.input_count, pointers[i]) == pointers + record.input_count) {
-        std::memset(pointers[i], 0xff, info(arguments[i]).bytes());
-      }
+      poison({pointers[i], info(arguments[i]).bytes()}, arguments, {pointers, record.input_count});
     }
     for (call.part = 0; call.part < kernel->parts(); ++call.part) kernel->run(call);
     return;

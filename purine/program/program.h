@@ -158,6 +158,8 @@ class Program {
   std::span<const std::uint32_t> outputs(std::uint32_t op) const;
   const TensorInfo& info(std::uint32_t argument) const;
   std::byte* address(std::uint32_t argument, std::int64_t iteration) const;
+  void poison(std::span<std::byte> output, const std::uint32_t* arguments,
+              std::span<std::byte* const> inputs) const;
 
   void store(const program::Lowered& lowered, const program::MemoryPlan& plan);
   void bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided);

@@ -39,8 +39,8 @@ std::unique_ptr<Kernel> bind_concat(const BindContext& context) {
           const std::int64_t length = ends[segment] - begins;
           const std::int64_t place = at % row - begins;
           const std::int64_t count = std::min(length - place, end - at);
-          std::memcpy(y + at, call.input<std::byte>(static_cast<int>(segment)) + at / row * length + place,
-                      static_cast<std::size_t>(count));
+          const std::byte* x = call.input<std::byte>(static_cast<int>(segment)) + at / row * length + place;
+          if (x != y + at) std::memcpy(y + at, x, static_cast<std::size_t>(count));  // else it was made there
           at += count;
           do {  // segments may be empty
             segment = segment + 1 == ends.size() ? 0 : segment + 1;

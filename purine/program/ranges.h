@@ -1,0 +1,24 @@
+// Operators that only move ranges of bytes: where the bytes may lie there already.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "purine/program/lowered.h"
+
+namespace purine::program {
+
+/// An input and an output of an operator of which one is a range of the other's bytes.
+struct ByteRange {
+  std::uint32_t whole = 0;  ///< lowered tensor
+  std::uint32_t part = 0;   ///< lowered tensor
+  std::size_t offset = 0;   ///< bytes of the whole before the part
+};
+
+/// Of a slice: its output, as a part of its input. Of a concatenation: its inputs, as parts of its output.
+/// None unless the parts are contiguous in memory: in the tensor's layout all dimensions outside of the one
+/// that is cut have one element.
+std::vector<ByteRange> byte_ranges(const Lowered& lowered, const LoweredOperator& op);
+
+}  // namespace purine::program
