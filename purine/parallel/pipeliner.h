@@ -20,6 +20,11 @@ namespace purine::parallel {
 inline constexpr std::size_t micro_batch_axis = 0;
 inline constexpr std::size_t samples_axis = 1;
 
+/// True if both divide one dimension of a tensor.
+inline bool splits_same_dimension(const Placement& a, const Placement& b) {
+  return a.is_split() && b.is_split() && a.dimension == b.dimension;
+}
+
 /// Where the stages are.
 struct PipelineMesh {
   const Mesh& mesh;          ///< the user's
