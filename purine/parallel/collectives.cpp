@@ -40,11 +40,17 @@ Tensor reshape(Tensor x, const Shape& shape) {
   return ops::reshape(x, {shape.begin(), shape.end()});
 }
 
-/// Elements of the n-th part of so many; the first parts have one more where it doesn't come out even.
+/// Elements of the n-th part of so many, in whole lines of 16 elements where there are enough of them: so
+/// parts begin at aligned addresses, and need not be copied out of the tensor or into it. The first parts
+/// have one line more where it doesn't come out even.
 std::pair<std::int64_t, std::int64_t> part(std::int64_t elements, std::size_t index, std::size_t count) {
   const auto i = static_cast<std::int64_t>(index);
   const auto n = static_cast<std::int64_t>(count);
-  const auto begin = [&](std::int64_t k) { return elements / n * k + std::min(elements % n, k); };
+  const std::int64_t line = elements >= 64 * n ? 16 : 1;
+  const std::int64_t lines = (elements + line - 1) / line;
+  const auto begin = [&](std::int64_t k) {
+    return std::min(elements, (lines / n * k + std::min(lines % n, k)) * line);
+  };
   return {begin(i), begin(i + 1)};
 }
 

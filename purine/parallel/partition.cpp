@@ -8,6 +8,7 @@
 #include "purine/core/error.h"
 #include "purine/graph/transform.h"
 #include "purine/ops/copy.h"
+#include "purine/parallel/buckets.h"
 #include "purine/parallel/operator_piece.h"
 #include "purine/parallel/partitioned_data.h"
 #include "purine/parallel/plan.h"
@@ -29,6 +30,7 @@ class Partitioner {
         all_reduce_(in_chunks(options.all_reduce ? options.all_reduce : all_reduce_by_cost(options.link),
                               options.chunk_bytes)),
         resharder_(to, mesh_, all_reduce_),
+        buckets_(from, plan_, options.bucket_bytes),
         versions_(from.tensor_count()) {
     for (int i = 0; i < mesh_.size(); ++i) prefixes_.push_back("@" + std::to_string(i) + "/");
   }
@@ -80,10 +82,41 @@ class Partitioner {
       if (same_spec(mesh_, version.spec, spec)) return version;
     }
     PURINE_CHECK(!known.empty());
+    if (is_whole(spec) && convert_in_bucket(tensor)) return known.back();
     const Version& source = known.front();
     const Pieces made = resharder_.convert(pieces(source), tensor.info(), source.spec, spec, name_of(tensor));
     known.push_back({spec, numbers(made)});
     return known.back();
+  }
+
+  /// Brings a tensor, with all of its bucket that is there and isn't whole yet, to being whole everywhere.
+  /// False if there are no others.
+  bool convert_in_bucket(Tensor tensor) {
+    const std::vector<std::uint32_t>& own = versions_[tensor.index()].front().pieces;
+    const auto same_places = [](std::uint32_t a, std::uint32_t b) { return (a == none) == (b == none); };
+    std::vector<std::uint32_t> members;
+    std::vector<Pieces> parts;
+    for (const std::uint32_t t : buckets_.with(tensor.index())) {
+      const std::vector<Version>& known = versions_[t];
+      if (known.empty() || std::any_of(known.begin(), known.end(),
+                                       [](const Version& version) { return is_whole(version.spec); })) {
+        continue;
+      }
+      const std::vector<std::uint32_t>& others = known.front().pieces;
+      if (!std::equal(own.begin(), own.end(), others.begin(), others.end(), same_places)) continue;
+      members.push_back(t);
+      parts.push_back(pieces(known.front()));
+    }
+    if (members.size() < 2) return false;
+    const std::string name =
+        "bucket" + (reduced_buckets_ == 0 ? "" : "_" + std::to_string(reduced_buckets_ + 1));
+    ++reduced_buckets_;
+    const std::vector<Pieces> made =
+        convert_bucket(to_, resharder_, parts, versions_[members.front()].front().spec, name);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      versions_[members[i]].push_back({Spec(static_cast<std::size_t>(mesh_.axis_count())), numbers(made[i])});
+    }
+    return true;
   }
 
   void add_variable(Variable variable) {
@@ -121,7 +154,7 @@ class Partitioner {
                   "divide a graph for one location");
     }
     const std::vector<Division>& divisions = plan_.operators[op.index()];
-    const std::vector<const Version*> inputs = needed(op, divisions);
+    const std::vector<const Version*> inputs = needed(op);
     std::vector<Pieces> results;
     if (is_synchronized(op, divisions)) {
       std::vector<Pieces> arguments;
@@ -169,20 +202,11 @@ class Partitioner {
   }
 
   /// The inputs as the divisions need them. Adds what brings them there before it hands any out.
-  std::vector<const Version*> needed(Operator op, const std::vector<Division>& divisions) {
+  std::vector<const Version*> needed(Operator op) {
     std::vector<Spec> specs;
     for (int i = 0; i < op.input_count(); ++i) {
-      Spec& spec = specs.emplace_back();
-      for (std::size_t axis = 0; axis < divisions.size(); ++axis) {
-        Placement placement = divisions[axis].input(i);
-        const Placement& now = plan_.tensors[op.input(i).index()][axis];
-        // What is the same everywhere serves where an approximation would.
-        if (placement.kind == Placement::Kind::varying && now.kind != Placement::Kind::varying) {
-          placement = replicated();
-        }
-        spec.push_back(placement);
-      }
-      version(op.input(i), spec);
+      specs.push_back(needed_spec(plan_, op, i));
+      version(op.input(i), specs.back());
     }
     std::vector<const Version*> versions;
     for (int i = 0; i < op.input_count(); ++i) {
@@ -225,6 +249,8 @@ class Partitioner {
   Plan plan_;
   const AllReduce all_reduce_;
   Resharder resharder_;
+  const Buckets buckets_;
+  int reduced_buckets_ = 0;
   std::vector<std::string> prefixes_;                    // by location
   std::vector<std::vector<Version>> versions_;           // by tensor; the first is as Plan::tensors says
   std::vector<std::pair<std::uint32_t, Tensor>> roots_;  // inputs and watched tensors, whole

@@ -17,6 +17,9 @@ struct PartitionOptions {
   Link link = {};
   /// Larger tensors are reduced in chunks of at most this.
   std::size_t chunk_bytes = std::size_t{4} << 20U;
+  /// Tensors of at most a quarter of this are reduced several at a time, in buckets of at most this, which
+  /// lie contiguously and need no packing; 0: each by itself.
+  std::size_t bucket_bytes = std::size_t{1} << 20U;
   /// Batch normalisation takes the statistics of all samples, which costs an all-reduce of two vectors each
   /// way; otherwise each location takes those of its own samples, and running statistics follow their mean.
   bool synchronize_batch_normalization = false;

@@ -1,6 +1,5 @@
 // How the pieces that a pipeline's operators read are made of what others have produced.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "purine/core/error.h"
@@ -14,14 +13,8 @@ using Kind = Placement::Kind;
 
 /// How an operator needs an input, along both axes, as of the whole batch.
 std::pair<Placement, Placement> Pipeliner::needed(Operator op, int input) const {
-  std::array<Placement, 2> needed;
-  for (const std::size_t axis : {micro_batch_axis, samples_axis}) {
-    needed[axis] = plan_.operators[op.index()][axis].input(input);
-    const Placement& now = plan_.tensors[op.input(input).index()][axis];
-    // What is the same everywhere serves where an approximation would.
-    if (needed[axis].kind == Kind::varying && now.kind != Kind::varying) needed[axis] = replicated();
-  }
-  return {needed[micro_batch_axis], needed[samples_axis]};
+  const Spec spec = needed_spec(plan_, op, input);
+  return {spec[micro_batch_axis], spec[samples_axis]};
 }
 
 Pieces Pipeliner::input(Operator op, int input, int micro_batch) {

@@ -312,6 +312,18 @@ Placement Division::output(int index) const {
   return {Kind::varying, 0, units, first};
 }
 
+Spec needed_spec(const Plan& plan, Operator op, int input) {
+  const std::vector<Division>& divisions = plan.operators[op.index()];
+  Spec spec;
+  for (std::size_t axis = 0; axis < divisions.size(); ++axis) {
+    Placement placement = divisions[axis].input(input);
+    const Placement& now = plan.tensors[op.input(input).index()][axis];
+    if (placement.kind == Kind::varying && now.kind != Kind::varying) placement = replicated();
+    spec.push_back(placement);
+  }
+  return spec;
+}
+
 double reshard_bytes(const Placement& from, const Placement& to, double bytes, int n) {
   const double others = static_cast<double>(n - 1) / n;
   // What is the same at every coordinate, or is made of what a coordinate has itself, costs nothing.

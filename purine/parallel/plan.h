@@ -28,6 +28,10 @@ struct Plan {
   std::vector<Spec> tensors;  ///< by tensor: as it lies from then on; another one only where that was said
 };
 
+/// How an operator needs an input: as it is divided, except that what is the same everywhere serves where an
+/// approximation would.
+Spec needed_spec(const Plan& plan, Operator op, int input);
+
 /// How many bytes a location sends to bring a tensor of `bytes` bytes from one placement to another along an
 /// axis of n coordinates.
 double reshard_bytes(const Placement& from, const Placement& to, double bytes, int n);

@@ -63,8 +63,14 @@ const std::map<std::string, Scheme>& schemes() {
        [](Graph& g, int n) { return data_parallel(g, Mesh(devices(n)), {.update = UpdateAt::shards}); }},
       {"data_chunks",
        [](Graph& g, int n) {
+         return data_parallel(
+             g, Mesh(devices(n)),
+             {.partition = {.all_reduce = sharded_all_reduce, .chunk_bytes = 256, .bucket_bytes = 0}});
+       }},
+      {"data_buckets",
+       [](Graph& g, int n) {
          return data_parallel(g, Mesh(devices(n)),
-                              {.partition = {.all_reduce = sharded_all_reduce, .chunk_bytes = 256}});
+                              {.partition = {.all_reduce = tree_all_reduce, .bucket_bytes = 2000}});
        }},
       {"data_shares",
        [](Graph& g, int n) {
