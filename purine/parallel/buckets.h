@@ -30,9 +30,9 @@ class Buckets {
 };
 
 /// Adds vertices that bring several tensors, of one dtype and with pieces at the same locations, from a spec
-/// to the one that has them whole everywhere, as one tensor: the pieces laid out one after the other, reduced,
-/// and taken apart again. Each begins at a multiple of 64 bytes, for which up to 63 bytes are put between them;
-/// so freezing makes them where they lie (memory_plan.h), and nothing is packed or unpacked.
+/// to the one that has them whole everywhere, as one tensor: the pieces laid out one after the other,
+/// reduced, and taken apart again. Each begins at a multiple of 64 bytes, for which up to 63 bytes are put
+/// between them; so freezing makes them where they lie (memory_plan.h), and nothing is packed or unpacked.
 std::vector<Pieces> convert_bucket(Graph& graph, Resharder& resharder, std::span<const Pieces> tensors,
                                    const Spec& from, std::string_view path);
 

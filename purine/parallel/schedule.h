@@ -10,7 +10,8 @@ namespace purine::parallel {
 enum class Phase : std::uint8_t {
   forward,          ///< all that doesn't depend on the gradient
   backward,         ///< gradients that others are computed from
-  weight_gradient,  ///< what leads to the gradient of one variable alone: nobody waits for it but the update
+  weight_gradient,  ///< what leads to the variables of one operator alone: nobody waits for it but their
+                    ///< update
   update,           ///< all that depends on gradients and is none
 };
 

@@ -57,17 +57,15 @@ class Positions {
 
  private:
   static constexpr int none = -1;
-  static constexpr int several = -2;
-
-  /// The variables that the next value of depends on a tensor, along gradients.
+  /// The positions of the variables whose next values depend on a tensor, along gradients.
   struct Reached {
-    int position = none;  // the last one's
-    int variable = none;  // the number of its tensor, or `several`
+    int first = none;
+    int last = none;
 
     void add(const Reached& other) {
-      if (other.variable == none) return;
-      position = std::max(position, other.position);
-      variable = variable == none || variable == other.variable ? other.variable : several;
+      if (other.first == none) return;
+      first = first == none ? other.first : std::min(first, other.first);
+      last = std::max(last, other.last);
     }
   };
 
@@ -123,15 +121,15 @@ class Positions {
   void find_reached() {
     for (const Variable variable : graph_.variables()) {
       if (!variable.trainable() || !variable.has_next()) continue;
-      reached_[variable.next().index()].add(
-          {variables_[variable.index()], static_cast<int>(variable.index())});
+      const int position = variables_[variable.index()];
+      reached_[variable.next().index()].add({position, position});
     }
     for (std::uint32_t i = graph_.operator_count(); i-- > 0;) {
       if (phases_[i] == Phase::forward) continue;
       const Operator op = graph_.op(i);
       for (const Tensor output : op.outputs()) {
         const Reached& reached = reached_[output.index()];
-        if (reached.variable == none) continue;
+        if (reached.first == none) continue;
         for (const Tensor input : op.inputs()) {
           if (phases_[i] == Phase::update && !(input.shape() == output.shape())) continue;
           reached_[input.index()].add(reached);
@@ -163,13 +161,16 @@ class Positions {
         }
       }
       if (phases_[i] == Phase::update) {
-        operators_[i] = reached.position != none ? reached.position : std::max({read, all, 0});
+        operators_[i] = reached.first != none ? reached.last : std::max({read, all, 0});
         continue;
       }
       if (read == none) read = gradients;
-      operators_[i] = std::min(std::max({read, reached.position, 0}), gradients);
-      if (reached.variable >= 0) phases_[i] = Phase::weight_gradient;
-      if (reached.variable == none) phases_[i] = Phase::update;
+      operators_[i] = std::min(std::max({read, reached.last, 0}), gradients);
+      if (reached.first == none) {
+        phases_[i] = Phase::update;
+      } else if (reached.first == operators_[i] && reached.last == operators_[i]) {
+        phases_[i] = Phase::weight_gradient;
+      }
     }
   }
 

@@ -237,9 +237,13 @@ TEST(PipelineSessionTest, MemoryGrowsWithStagesAndNotWithMicroBatches) {
   constexpr std::size_t received = activations / 4;
   for (const int stage_count : {2, 3, 4}) {
     const std::vector<std::size_t> many = peak(stage_count, 16);
-    EXPECT_EQ(peak(stage_count, 8), many);
-    EXPECT_EQ(peak(stage_count, 32), many);
+    const std::vector<std::size_t> few = peak(stage_count, 8);
+    const std::vector<std::size_t> more = peak(stage_count, 32);
     for (std::size_t s = 0; s < many.size(); ++s) {
+      // Holes in the arena differ by a tensor or two; the activations of 24 micro-batches would be 24 times
+      // 40 KiB.
+      EXPECT_NEAR(static_cast<double>(few[s]), static_cast<double>(many[s]), 2.0 * received);
+      EXPECT_NEAR(static_cast<double>(more[s]), static_cast<double>(many[s]), 2.0 * received);
       const std::size_t held = many.size() - s;
       EXPECT_GE(many[s], held * activations);
       EXPECT_LE(many[s], (held + 4) * (activations + received)) << "stage " << s << " of " << stage_count;

@@ -2,13 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <map>
-#include <sstream>
 
-#include "purine/models/lenet.h"
 #include "purine/nn/layers.h"
 #include "purine/ops/loss.h"
 #include "purine/ops/pooling.h"
@@ -169,55 +165,6 @@ TEST(SchemesTest, SayWhichLayerIsMeant) {
   Net net(2);
   EXPECT_EQ(error_text([&] { tensor_parallel(net.graph, Mesh(devices(2), "model"), {.output = {"conv3"}}); }),
             "[parallel] there is no layer conv3 with a weight; hint: did you mean conv1?");
-}
-
-/// The text of LeNet with momentum in a scheme: all but the operators of the first location, which are as the
-/// second one's. Compared with a golden file, which PURINE_UPDATE_GOLDEN=1 writes.
-void expect_golden(const std::string& name, const std::function<Partitioned(Graph&)>& scheme) {
-  Graph graph;
-  const Tensor image = graph.input("image", {{5, 1, 28, 28}, DType::f32});
-  const Tensor label = graph.input("label", {{5}, DType::u8});
-  optim::momentum(ops::softmax_cross_entropy(models::lenet(image, 10), label, "loss"));
-  Partitioned parts = scheme(graph);
-  verify(parts.graph());
-  const std::string path = "tests/parallel/golden/" + name + ".txt";
-  std::string text;
-  std::istringstream lines(dump(parts.graph()));
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("@0/")) text += line + "\n";
-  }
-  if (std::getenv("PURINE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
-  std::ifstream file(path);
-  ASSERT_TRUE(file.is_open()) << path;
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(text, golden.str());
-}
-
-TEST(GoldenTest, DataParallelLeNet) {
-  expect_golden("lenet_data", [](Graph& g) { return data_parallel(g, Mesh{"emu:0", "emu:1"}); });
-}
-
-TEST(GoldenTest, DataParallelLeNetWithCentralUpdates) {
-  expect_golden("lenet_data_one_each", [](Graph& g) {
-    return data_parallel(g, Mesh{"emu:0", "emu:1"}, {.update = UpdateAt::one_each});
-  });
-}
-
-TEST(GoldenTest, DataParallelLeNetWithShardedUpdates) {
-  expect_golden("lenet_data_shards", [](Graph& g) {
-    return data_parallel(g, Mesh{"emu:0", "emu:1"}, {.update = UpdateAt::shards});
-  });
-}
-
-TEST(GoldenTest, TensorParallelLeNet) {
-  expect_golden("lenet_tensor", [](Graph& g) {
-    return tensor_parallel(g, Mesh({{0, DeviceKind::emu, 0}, {0, DeviceKind::emu, 1}}, "model"));
-  });
-}
-
-TEST(GoldenTest, HybridLeNet) {
-  expect_golden("lenet_hybrid", [](Graph& g) { return hybrid(g, Mesh{"emu:0", "emu:1"}); });
 }
 
 }  // namespace

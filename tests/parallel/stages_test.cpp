@@ -6,10 +6,17 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "purine/core/random.h"
+#include "purine/nn/layers.h"
+#include "purine/ops/loss.h"
+#include "purine/ops/relu.h"
+#include "purine/ops/reshape.h"
+#include "purine/optim/optimizers.h"
 #include "tests/support/error_text.h"
 
 namespace purine::parallel {
@@ -96,6 +103,55 @@ TEST(StagesTest, SayWhatCannotBeCut) {
             "[pipeline] an operator's cost is -2, a number from 0 on is needed");
   EXPECT_EQ(error_text([] { divide_into_stages(std::vector<double>{NAN}, 1); }),
             "[pipeline] an operator's cost is nan, a number from 0 on is needed");
+}
+
+TEST(StagesTest, TellPhasesAndPlacesByWhatIsComputed) {
+  Graph graph;
+  Tensor x = graph.input("x", {{4, 2, 6, 6}, DType::f32});
+  const Tensor label = graph.input("label", {{4}, DType::i64});
+  x = ops::relu(nn::conv2d(x, 3, 3, {}, "first"));
+  x = ops::relu(nn::conv2d(x, 3, 3, {}, "second"));
+  const Tensor loss = ops::softmax_cross_entropy(nn::linear(ops::flatten(x), 5, {}, "third"), label, "loss");
+  optim::momentum(loss, {.clip_norm = 1});
+  const auto cost = [](Operator op) {
+    return op.path() == "first/conv2d" || op.path() == "second/conv2d" || op.path() == "third/linear" ? 1.0
+                                                                                                      : 0.0;
+  };
+  const Stages stages = assign_stages(graph, 3, cost);
+  const auto check = [&](std::string_view path, Phase phase, int stage) {
+    for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
+      if (graph.op(i).path() != path) continue;
+      EXPECT_EQ(stages.phases[i], phase) << path;
+      EXPECT_EQ(stages.operators[i], stage) << path;
+      return;
+    }
+    ADD_FAILURE() << "there is no " << path;
+  };
+  check("first/conv2d", Phase::forward, 0);
+  check("relu", Phase::forward, 0);
+  check("second/conv2d", Phase::forward, 1);
+  check("flatten", Phase::forward, 1);
+  check("loss", Phase::forward, 2);
+  check("gradient/softmax_cross_entropy_gradient", Phase::backward, 2);
+  check("gradient/third/matmul", Phase::backward, 2);
+  check("gradient/third/matmul_2", Phase::weight_gradient, 2);
+  check("gradient/third/sum", Phase::weight_gradient, 2);
+  check("gradient/relu_gradient", Phase::backward, 1);
+  check("gradient/second/conv2d_input_gradient", Phase::backward, 1);
+  // Of weight and bias.
+  check("gradient/second/conv2d_weight_gradient", Phase::weight_gradient, 1);
+  // The first stage has nothing else to do when its gradient arrives.
+  check("gradient/relu_gradient_2", Phase::backward, 0);
+  check("gradient/first/conv2d_weight_gradient", Phase::backward, 0);
+  for (const char* layer : {"first", "second", "third"}) {
+    const int stage = layer[0] == 'f' ? 0 : layer[0] == 's' ? 1 : 2;
+    for (const char* name : {"/weight", "/bias"}) {
+      const std::string path = std::string(layer) + name;
+      check("optimizer/" + path + "/momentum_update", Phase::update, stage);
+      EXPECT_EQ(stages.variables[graph.find_variable(path).index()], stage);
+      EXPECT_EQ(stages.variables[graph.find_variable("optimizer/" + path + "/momentum").index()], stage);
+    }
+  }
 }
 
 }  // namespace
