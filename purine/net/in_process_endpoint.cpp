@@ -17,6 +17,12 @@
 namespace purine::net {
 namespace {
 
+constexpr const char* host_name = "this process";
+
+std::string at_host(const std::string& what) {
+  return std::string("at ") + host_name + ", " + what;
+}
+
 using Time = std::chrono::steady_clock::time_point;
 
 std::string seconds_text(std::chrono::nanoseconds time) {
@@ -90,7 +96,7 @@ class InProcessHub::Implementation {
     const std::lock_guard lock(mutex_);
     RankState& state = state_of(rank);
     if (!state.silent_since) state.silent_since = std::chrono::steady_clock::now();
-    state.killed = std::make_exception_ptr(RemoteError(rank, "was killed"));
+    state.killed = std::make_exception_ptr(RemoteError(rank, at_host("was killed")));
     drop_sides(rank);
     changed_.notify_all();
   }
@@ -118,7 +124,7 @@ class InProcessHub::Implementation {
 
     int rank() const override { return rank_; }
     int size() const override { return static_cast<int>(hub_.ranks_.size()); }
-    std::string host(int) const override { return "this process"; }
+    std::string host(int) const override { return host_name; }
     void receive(const Message& message, std::byte* memory, std::size_t bytes, CompletionListener& listener,
                  std::uint64_t tag) override {
       hub_.begin(rank_, {message.peer, rank_, message.channel, message.version},
@@ -187,10 +193,11 @@ class InProcessHub::Implementation {
     if (side.bytes != other.bytes) {
       const Side& send = sends ? side : other;
       const Side& receive = sends ? other : side;
-      const auto error = std::make_exception_ptr(Error(
-          "network", "rank " + std::to_string(key.from) + " sends " + std::to_string(send.bytes) +
-                         " bytes to rank " + std::to_string(key.to) + " on channel " +
-                         std::to_string(key.channel) + ", which expects " + std::to_string(receive.bytes)));
+      const auto error = std::make_exception_ptr(
+          Error("network", "rank " + std::to_string(key.from) + " sends " + std::to_string(send.bytes) +
+                               " bytes to rank " + std::to_string(key.to) + " on channel " +
+                               std::to_string(key.channel) + ", version " + std::to_string(key.version) +
+                               ", which expects " + std::to_string(receive.bytes)));
       completions_.push_back({send, error});
       completions_.push_back({receive, error});
     } else {
@@ -233,7 +240,8 @@ class InProcessHub::Implementation {
     std::vector<std::int64_t> ends;
     for (const RankState& state : ranks_) {
       const auto found = state.ends.find(run);
-      ends.push_back(found == state.ends.end() || state.silent_since ? -1 : found->second);
+      const bool heard = found != state.ends.end() && (!state.silent_since || &state == &state_of(rank));
+      ends.push_back(heard ? found->second : -1);
     }
     return ends;
   }
@@ -248,9 +256,9 @@ class InProcessHub::Implementation {
   }
 
   // Under mutex_: only the first cause counts.
-  void fail_all(int rank, std::string_view cause, std::string_view hint = {}) {
+  void fail_all(int rank, std::string_view cause) {
     if (failure_ != nullptr) return;
-    failure_ = std::make_exception_ptr(RemoteError(rank, cause, hint));
+    failure_ = std::make_exception_ptr(RemoteError(rank, cause));
     for (int any = 0; any < static_cast<int>(ranks_.size()); ++any) drop_sides(any);
     changed_.notify_all();
   }
@@ -356,7 +364,7 @@ class InProcessHub::Implementation {
       const std::optional<Time> since = state_of(rank).silent_since;
       if (!since || failure_ != nullptr) continue;
       if (now - *since >= options_.stall_limit) {
-        fail_all(rank, "was silent for longer than " + seconds_text(options_.stall_limit));
+        fail_all(rank, at_host("silent for longer than " + seconds_text(options_.stall_limit)));
       } else {
         next = std::min(next, *since + options_.stall_limit);
       }

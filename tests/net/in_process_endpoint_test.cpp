@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/net/conformance.h"
 #include "tests/support/error_text.h"
 #include "tests/support/ranks.h"
 #include "tests/support/watchdog.h"
@@ -56,6 +57,16 @@ class Completions final : public CompletionListener {
 
 std::vector<std::byte> filled(std::size_t bytes, int value) {
   return std::vector<std::byte>(bytes, static_cast<std::byte>(value));
+}
+
+TEST(InProcessEndpointTest, DoesWhatEveryEndpointMust) {
+  const Watchdog watchdog;
+  constexpr int ranks = 3;
+  for (const test::EndpointCheck& check : test::endpoint_checks()) {
+    SCOPED_TRACE(check.name);
+    InProcessHub hub(ranks, {.shuffle_seed = 1});
+    EXPECT_EQ(at_ranks(hub, ranks, check.run), std::vector<std::string>(ranks));
+  }
 }
 
 TEST(InProcessEndpointTest, KnowsItsRank) {
@@ -167,7 +178,8 @@ TEST(InProcessEndpointTest, AMessageOfAnotherSizeIsAnErrorAtBothEnds) {
   hub.endpoint(0).send({1, 3, 0}, memory.data(), 64, 0, completions, 0);
   hub.endpoint(1).receive({0, 3, 0}, memory.data(), 32, completions, 1);
   completions.wait_for(2);
-  const std::string text = "[network] rank 0 sends 64 bytes to rank 1 on channel 3, which expects 32";
+  const std::string text =
+      "[network] rank 0 sends 64 bytes to rank 1 on channel 3, version 0, which expects 32";
   EXPECT_EQ(completions.errors(), (std::map<std::uint64_t, std::string>{{0, text}, {1, text}}));
 }
 
@@ -231,13 +243,13 @@ TEST(InProcessEndpointTest, AKilledRankIsMissedAfterTheStallLimit) {
   hub.endpoint(2).receive({1, 3, 0}, memory.data(), 64, others, 1);
   hub.kill(1);
   own.wait_for(1);
-  EXPECT_EQ(own.errors()[0], "[rank 1] was killed");
+  EXPECT_EQ(own.errors()[0], "[rank 1] at this process, was killed");
   hub.endpoint(0).send({1, 3, 0}, memory.data(), 64, 0, others, 2);
   hub.endpoint(1).fail("nobody hears this");
   others.wait_for(2);
-  const std::string text = "[rank 1] was silent for longer than 0.05 s";
+  const std::string text = "[rank 1] at this process, silent for longer than 0.05 s";
   EXPECT_EQ(others.errors(), (std::map<std::uint64_t, std::string>{{1, text}, {2, text}}));
-  EXPECT_EQ(error_text([&] { hub.endpoint(1).all_gather(""); }), "[rank 1] was killed");
+  EXPECT_EQ(error_text([&] { hub.endpoint(1).all_gather(""); }), "[rank 1] at this process, was killed");
 }
 
 TEST(InProcessEndpointTest, APausedRankIsWaitedFor) {

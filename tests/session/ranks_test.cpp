@@ -186,11 +186,11 @@ TEST(RanksFailureTest, AKilledRankIsMissed) {
       if (step.index == 4 && endpoint.rank() == 1) hub.kill(1);
     }
   });
-  EXPECT_EQ(errors[1].substr(0, 19), "[rank 1] was killed");
+  EXPECT_EQ(errors[1].substr(0, 36), "[rank 1] at this process, was killed");
   for (const int rank : {0, 2}) {
     const std::string& text = errors[static_cast<std::size_t>(rank)];
     const std::string copy = "update_" + std::to_string(rank) + (rank == 0 ? "/copy" : "/copy_2");
-    EXPECT_EQ(text.substr(0, 43), "[rank 1] was silent for longer than 0.2 s; ") << text;
+    EXPECT_EQ(text.substr(0, 56), "[rank 1] at this process, silent for longer than 0.2 s; ") << text;
     // It waits to receive from the rank, or for the rank to take something.
     EXPECT_TRUE(text.find("waited at " + copy + "/receive for " + copy + " from rank 1") !=
                     std::string::npos ||
@@ -240,7 +240,7 @@ TEST(RanksFailureTest, ARankThatPausesForTooLongIsMissed) {
     }
   });
   for (const std::string& error : errors) {
-    EXPECT_EQ(error.substr(0, 43), "[rank 1] was silent for longer than 0.1 s; ") << error;
+    EXPECT_EQ(error.substr(0, 56), "[rank 1] at this process, silent for longer than 0.1 s; ") << error;
   }
 }
 
