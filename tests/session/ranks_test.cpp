@@ -64,7 +64,7 @@ class RanksTest : public testing::TestWithParam<RandomCase> {
 INSTANTIATE_TEST_SUITE_P(All, RanksTest,
                          testing::Values(RandomCase{2, 1, false}, RandomCase{2, 4, true},
                                          RandomCase{3, 2, true}, RandomCase{4, 1, false},
-                                         RandomCase{4, 2, true}),
+                                         RandomCase{4, 2, true}, RandomCase{2, 16, false}),
                          [](const auto& value) {
                            return std::to_string(value.param.ranks) + "_ranks_" +
                                   std::to_string(value.param.workers) + "_workers" +
@@ -318,6 +318,24 @@ TEST(RanksAgreementTest, DifferentSeedsAndRunsAreRefused) {
             "[session] rank 0 runs iterations 0 to 9, rank 1 runs iterations 0 to 10; hint: every "
             "process must make the same runs");
   EXPECT_EQ(errors[0], errors[1]);
+}
+
+TEST(RanksFailureTest, ARankThatCannotBeginEndsTheOthers) {
+  const Watchdog watchdog;
+  net::InProcessHub hub(2);
+  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
+    const Location accelerator{1, DeviceKind::emu, 0};
+    Graph graph;
+    graph.watch(mix_at(graph, cpu(0), {mix_at(graph, accelerator, {}, {})}, {}));
+    const auto runtime = make_runtime(endpoint, 1);
+    Session session(*runtime, graph);
+    session.run_steps(5);
+  });
+  const std::string cause =
+      "[session] the graph uses 1/emu:0, which the runtime doesn't have; hint: name it in "
+      "RuntimeOptions::devices, or --devices";
+  EXPECT_EQ(errors[1], cause);
+  EXPECT_EQ(errors[0], "[rank 1] at this process, " + cause);
 }
 
 TEST(RanksAgreementTest, AMissingRankIsNamed) {
