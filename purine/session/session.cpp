@@ -61,7 +61,7 @@ class Session::Implementation {
       prepare(variables);
     } catch (const RemoteError&) {
       throw;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       tell_others(error.what());
       throw;
     }
@@ -168,6 +168,7 @@ class Session::Implementation {
     if (Endpoint* endpoint = runtime_.endpoint())
       or_drain([&] { endpoint->all_gather("has ended its run"); });
     active_ = nullptr;
+    seen_ = std::max(seen_, next_ - 1);  // a loop that goes on has come to its end
     memory_->download_variables();
   }
 

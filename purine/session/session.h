@@ -129,9 +129,9 @@ class Session {
   /// ranks after the same one, whichever of them calls it.
   void stop();
 
-  /// Waits until nothing runs; the variables are then those after the last step that the loop has begun.
-  /// Leaving a loop early (break) does the same: iterations that are under way are finished first. Throws the
-  /// first error, if there is one.
+  /// Waits until nothing runs; the variables are then those that iteration `iteration()` begins with. Leaving
+  /// a loop early (break) does the same: iterations that are under way are finished first. Called within the
+  /// loop, it ends the loop at the step it is at. Throws the first error, if there is one.
   void drain();
   /// The next iteration; on resume the one to go on with. It decides the data, the random numbers and the
   /// schedule.

@@ -125,6 +125,26 @@ TEST_P(SessionTest, ALoopThatIsStoppedSeesEveryStepThatHasBegun) {
   }
 }
 
+TEST_P(SessionTest, DrainingWithinTheLoopEndsIt) {
+  Runtime runtime({.workers = GetParam()});
+  test::register_mix(runtime.cpu_kernels());
+  Graph graph;
+  test::build_random_graph(graph, 5, {.operators = 20, .variables = 3});
+  Session session(runtime, graph);
+  std::int64_t last = -1;
+  for (const Step& step : session.run({.steps = 1000})) {
+    last = step.index;
+    if (step.index == 7) session.drain();
+  }
+  EXPECT_EQ(last, 7);
+  EXPECT_LT(session.iteration(), 20);
+  Reference reference(graph);
+  for (std::int64_t t = 0; t < session.iteration(); ++t) reference.step(t);
+  for (const Variable variable : graph.variables()) {
+    EXPECT_EQ(read(session, variable), reference.variable(variable)) << variable.path();
+  }
+}
+
 TEST_P(SessionTest, AnOperatorThatFailsEndsTheRunAndNoVariableTakesWhatDependsOnIt) {
   Runtime runtime({.workers = GetParam()});
   test::register_mix(runtime.cpu_kernels());
