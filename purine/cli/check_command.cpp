@@ -40,12 +40,17 @@ JsonObject json_of(const train::SchemeResult& result) {
       .add("tolerance", result.tolerance)
       .add("variable", result.variable)
       .add("replicas_are_equal", result.unequal_replica.empty())
+      .add("impossible", result.impossible)
       .add("passed", result.passed());
 }
 
 void print(const train::SchemeResult& result) {
   std::string name = result.mesh;
   if (!result.details.empty()) name += ", " + result.details;
+  if (!result.ran()) {
+    fmt::print("{:<8} {:<32} not with this network: {}\n", result.scheme, name, result.impossible);
+    return;
+  }
   std::string verdict = "ok";
   if (!result.unequal_replica.empty()) {
     verdict = fmt::format("{} is not the same on all devices", result.unequal_replica);
@@ -63,11 +68,15 @@ int check_schemes(const CheckRequest& request, train::LoadedJob loaded) {
   }
   const std::vector<Location> devices = train::parallel_setup(loaded).devices();
   const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
-  train::SchemeCheck check(*runtime, std::move(loaded), request.steps.value_or(3));
+  train::SchemeCheckOptions options;
+  options.steps = request.steps.value_or(options.steps);
+  options.in_double = request.in_double;
+  train::SchemeCheck check(*runtime, std::move(loaded), options);
   const train::Job& job = check.job().job;
   if (!request.json) {
-    fmt::print("{}, {} step{} with {}: the largest difference from {}, and what it may be\n", job.model.name,
-               check.steps(), check.steps() == 1 ? "" : "s", job.optimizer.name, devices.front().text());
+    fmt::print("{}, {} step{} with {}{}: the largest difference from {}, and what it may be\n",
+               job.model.name, options.steps, options.steps == 1 ? "" : "s", job.optimizer.name,
+               options.in_double ? " in double precision" : "", devices.front().text());
     for (const std::string& note : check.notes()) fmt::print("note: {}\n", note);
   }
   std::vector<JsonObject> objects;
@@ -79,7 +88,8 @@ int check_schemes(const CheckRequest& request, train::LoadedJob loaded) {
     const std::vector<std::string> texts = texts_of(devices);
     print_line(JsonObject()
                    .add("model", job.model.name)
-                   .add("steps", check.steps())
+                   .add("steps", options.steps)
+                   .add("precision", options.in_double ? "double" : "single")
                    .add("optimizer", job.optimizer.name)
                    .add("devices", std::span<const std::string>(texts))
                    .add("notes", std::span<const std::string>(check.notes()))

@@ -350,7 +350,10 @@ void CommandLine::add_check() {
       "its tolerance.",
       [this] { return check_; });
   command->add_option("JOB", check_.job, "the job file, or a run folder")->required();
-  command->add_flag("--schemes", check_.schemes, "compare all schemes with one device");
+  CLI::Option* schemes =
+      command->add_flag("--schemes", check_.schemes, "compare all schemes with one device");
+  command->add_flag("--double", check_.in_double, "compute in double precision: slowly, but free of rounding")
+      ->needs(schemes);
   command->add_option("--steps", check_.steps, "steps to run; default: 1, with --schemes 3 in each")
       ->type_name("N")
       ->check(whole(0, most_steps));

@@ -84,6 +84,7 @@ struct CheckRequest {
   std::vector<train::JobSetting> settings;
   RunRequest run;
   bool schemes = false;
+  bool in_double = false;             ///< with schemes: compute in double precision
   std::optional<std::int64_t> steps;  ///< default: 3 in each scheme, else 1
   bool json = false;
 };

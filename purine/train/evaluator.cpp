@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "purine/core/error.h"
 #include "purine/session/iteration_error.h"
+#include "purine/session/whole_values.h"
 
 namespace purine::train {
 
@@ -27,12 +29,30 @@ Evaluator::Evaluator(Runtime& runtime, const ParallelSetup& setup, const Task& t
   }
   SessionOptions session_options;
   session_options.seed = static_cast<std::uint64_t>(setup.loaded.job.train.seed);
-  session_options.variables = std::move(options.variables);
+  training_ = options.training;
+  if (training_ != nullptr && !graph_.can_share_variables_of(*training_)) {
+    copied_from_ = std::move(options.variables);
+  } else {
+    session_options.variables = std::move(options.variables);
+  }
   session_ = std::make_unique<Session>(runtime, graph_.running(), std::move(session_options));
+}
+
+void Evaluator::copy_variables() {
+  for (const parallel::WholeVariable& variable : graph_.variables()) {
+    const auto& all = training_->variables();
+    const auto trained = std::find_if(all.begin(), all.end(), [&](const parallel::WholeVariable& any) {
+      return any.path == variable.path;
+    });
+    PURINE_CHECK(trained != all.end());
+    const std::vector<io::HostTensor> value = whole_values(std::span(&*trained, 1), *copied_from_);
+    set_whole_value(variable, value.front().data, session_->variables());
+  }
 }
 
 Evaluator::Sums Evaluator::sum_up(std::stop_token stop) {
   Sums sums;
+  if (copied_from_ != nullptr) copy_variables();
   session_->set_iteration(0);
   try {
     for (const Step& batch : session_->run({.epochs = 1})) {

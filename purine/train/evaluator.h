@@ -18,8 +18,9 @@ namespace purine::train {
 class Evaluator {
  public:
   struct Options {
-    /// The training's graph and its session's variables, to work on the same; without them on new ones, that
-    /// a checkpoint is then loaded into.
+    /// The training's graph and its session's variables, whose values are measured: the variables themselves
+    /// or, where they lie otherwise (in a pipeline whose stages are cut anew), copies made before each run.
+    /// Without them new ones, that a checkpoint is then loaded into.
     const PlacedGraph* training = nullptr;
     std::shared_ptr<Variables> variables = {};
     std::shared_ptr<data::SkippedImages> skipped = {};
@@ -28,6 +29,7 @@ class Evaluator {
             Options options);
 
   PlacedGraph& graph() { return graph_; }
+  bool shares_variables() const { return copied_from_ == nullptr; }
   Session& session() { return *session_; }
 
   /// Goes through the test set once, while nothing else runs on the variables. Each batch weighs by its
@@ -43,9 +45,12 @@ class Evaluator {
     std::int64_t correct_in_5 = 0;
   };
   Sums sum_up(std::stop_token stop);
+  void copy_variables();
 
   EvaluationTensors tensors_;  // of the graph that runs
   PlacedGraph graph_;
+  const PlacedGraph* training_ = nullptr;
+  std::shared_ptr<Variables> copied_from_;  // none if they are shared
   std::unique_ptr<Session> session_;
 };
 

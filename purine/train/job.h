@@ -73,6 +73,7 @@ struct Job {
     std::string update = "everywhere";
     std::vector<std::string> output_layers = {};
     std::vector<std::string> input_layers = {};
+    std::int64_t micro_batches = 0;
     bool synchronized_batch_normalization = false;
     bool operator==(const Parallel& other) const = default;
   };

@@ -338,7 +338,9 @@ std::vector<JobKey> parallel_keys() {
        .name = "mesh",
        .help =
            "How the devices lie in a grid, as in `data=2,model=4`; the last axis varies fastest. Empty: all "
-           "of them along the scheme's own axis, which is `model` for `tensor` and `data` for the others.",
+           "of them along the scheme's own axis: `model` for `tensor`, `stage` for `pipeline`, `data` for "
+           "the "
+           "others.",
        .member = member(&Job::parallel, &Parallel::mesh),
        .on_resume = may_change},
       {.section = "parallel",
@@ -375,6 +377,13 @@ std::vector<JobKey> parallel_keys() {
        .name = "input_layers",
        .help = "Scheme `tensor`: layers of which each device takes some of the input's channels.",
        .member = member(&Job::parallel, &Parallel::input_layers),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "micro_batches",
+       .help = "Scheme `pipeline`: into how many parts a batch is cut, which follow each other through the "
+               "stages; 0: twice as many as there are stages.",
+       .member = member(&Job::parallel, &Parallel::micro_batches),
+       .range = between(0, 1 << 20),
        .on_resume = may_change},
       {.section = "parallel",
        .name = "synchronized_batch_normalization",

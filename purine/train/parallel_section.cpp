@@ -39,9 +39,9 @@ const Scheme& choose_scheme(const LoadedJob& loaded, std::size_t devices) {
   return find_scheme(name);
 }
 
-// The keys that say how to do what one device alone never does.
+// The keys that mean something wherever anything is divided.
 bool is_for_all_divided(std::string_view key) {
-  return key == "mesh" || key == "all_reduce" || key == "synchronized_batch_normalization";
+  return key == "mesh" || key == "all_reduce";
 }
 
 void check_keys(const LoadedJob& loaded, const Scheme& scheme) {
@@ -166,6 +166,13 @@ parallel::Partitioned ParallelSetup::divide(Graph& graph) const {
   const Job::Parallel& keys = loaded.job.parallel;
   check_layers(loaded, "parallel.output_layers", keys.output_layers, graph);
   check_layers(loaded, "parallel.input_layers", keys.input_layers, graph);
+  if (scheme->takes("output_layers") && keys.output_layers.empty() && keys.input_layers.empty() &&
+      parallel::fully_connected_layers(graph).empty()) {
+    throw loaded.error(
+        "parallel.scheme",
+        fmt::format("is \"{}\", and the network has no fully connected layers to divide", scheme->name),
+        "name others in parallel.output_layers and parallel.input_layers");
+  }
   PURINE_CHECK(scheme->divide != nullptr);
   return scheme->divide(graph, mesh, keys, partition_options());
 }

@@ -31,13 +31,29 @@ PlacedGraph::PlacedGraph(const ParallelSetup& setup, const Build& build, const P
     return;
   }
   build(*written_, Location{});
-  if (like != nullptr) {
+  if (like != nullptr && setup.scheme->follows_specs) {
     PURINE_CHECK(like->divided_.has_value());
     divided_.emplace(divide_like(*written_, setup, *like->written_, *like->divided_));
   } else {
     divided_.emplace(setup.divide(*written_));
   }
   variables_ = parallel::whole_variables(*written_, *divided_);
+}
+
+bool PlacedGraph::can_share_variables_of(const PlacedGraph& other) const {
+  // Where they lie makes no difference: between runs their values are in the host's memory.
+  const auto same_piece = [](const parallel::WholeVariable::Piece& a,
+                             const parallel::WholeVariable::Piece& b) {
+    return a.path == b.path && a.ranges == b.ranges;
+  };
+  return std::all_of(variables_.begin(), variables_.end(), [&](const parallel::WholeVariable& variable) {
+    const auto found =
+        std::find_if(other.variables_.begin(), other.variables_.end(),
+                     [&](const parallel::WholeVariable& any) { return any.path == variable.path; });
+    return found != other.variables_.end() &&
+           std::equal(variable.pieces.begin(), variable.pieces.end(), found->pieces.begin(),
+                      found->pieces.end(), same_piece);
+  });
 }
 
 }  // namespace purine::train

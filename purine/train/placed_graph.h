@@ -20,9 +20,8 @@ class PlacedGraph {
   /// Adds everything to the graph; computes at `device`.
   using Build = std::function<void(Graph& graph, Location device)>;
 
-  /// Builds the graph and divides it as the scheme says or, where `like` is given, such that the variables
-  /// that both have lie as they do there, so that sessions of both can share them; samples are divided as the
-  /// mesh has it. `like` is on the same setup.
+  /// Builds the graph and divides it as the scheme says. Where `like` is given, which is on the same setup,
+  /// and the scheme follows Specs, the variables that both have lie as they do there.
   PlacedGraph(const ParallelSetup& setup, const Build& build, const PlacedGraph* like = nullptr);
 
   /// As it was written.
@@ -33,6 +32,9 @@ class PlacedGraph {
   Tensor at(Tensor tensor) const { return divided_ ? divided_->at(tensor) : tensor; }
   /// The written graph's variables, and where they lie in the running one.
   const std::vector<parallel::WholeVariable>& variables() const { return variables_; }
+  /// True if sessions of both can work on the same variables: those of this graph are in the same pieces
+  /// there.
+  bool can_share_variables_of(const PlacedGraph& other) const;
 
  private:
   std::unique_ptr<Graph> written_;  // at one address: the divided graph refers to it

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "purine/core/error.h"
+#include "purine/parallel/pipeline.h"
 #include "purine/parallel/schemes.h"
 
 namespace purine::train {
@@ -43,6 +44,12 @@ Partitioned hybrid(Graph& graph, const Mesh& mesh, const Job::Parallel&, const P
                           {.layers_axis = has_axis(mesh, "model") ? "model" : "", .partition = options});
 }
 
+Partitioned pipeline(Graph& graph, const Mesh& mesh, const Job::Parallel& keys,
+                     const PartitionOptions& options) {
+  return parallel::pipeline(graph, mesh,
+                            {.micro_batches = static_cast<int>(keys.micro_batches), .partition = options});
+}
+
 }  // namespace
 
 bool Scheme::takes(std::string_view key) const {
@@ -50,17 +57,32 @@ bool Scheme::takes(std::string_view key) const {
 }
 
 const std::vector<Scheme>& all_schemes() {
+  constexpr std::string_view statistics = "synchronized_batch_normalization";
   static const std::vector<Scheme> schemes = {
-      {"single", "one device", "data", "", {}, nullptr},
-      {"data", "data parallelism", "data", "", {"shares", "update"}, data},
-      {"sharded", "data parallelism with a sharded update", "data", "", {"shares"}, sharded},
-      {"tensor", "tensor parallelism", "model", "data", {"shares", "output_layers", "input_layers"}, tensor},
+      {"single", "one device", "data", "", {}, true, nullptr},
+      {"data", "data parallelism", "data", "", {"shares", "update", statistics}, true, data},
+      {"sharded",
+       "data parallelism with a sharded update",
+       "data",
+       "",
+       {"shares", statistics},
+       true,
+       sharded},
+      {"tensor",
+       "tensor parallelism",
+       "model",
+       "data",
+       {"shares", "output_layers", "input_layers", statistics},
+       true,
+       tensor},
       {"hybrid",
        "data parallel convolutions, tensor parallel fully connected layers",
        "data",
        "model",
-       {"shares"},
+       {"shares", statistics},
+       true,
        hybrid},
+      {"pipeline", "a pipeline", "stage", "data", {"shares", "micro_batches"}, false, pipeline},
   };
   return schemes;
 }

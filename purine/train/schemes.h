@@ -20,8 +20,12 @@ struct Scheme {
   std::string_view axis;
   /// Another axis that the mesh may have; empty if none.
   std::string_view other_axis;
-  /// The keys of [parallel] that mean something to it, besides those that mean something to all.
+  /// The keys of [parallel] that mean something to it, besides `scheme`, `devices` and, where it divides at
+  /// all, `mesh` and `all_reduce`.
   std::vector<std::string_view> keys;
+  /// True if it is parallel::partition with Specs: another graph can then be divided such that the variables
+  /// that both have lie alike.
+  bool follows_specs;
   /// Divides the graph for one device over a mesh of at least two; null where there is nothing to divide.
   parallel::Partitioned (*divide)(Graph& graph, const parallel::Mesh& mesh, const Job::Parallel& keys,
                                   const parallel::PartitionOptions& options);

@@ -330,6 +330,7 @@ void Trainer::Implementation::report_start() {
 // What the evaluation's graph has in common with the training's: the variables, without the optimiser's.
 std::size_t Trainer::Implementation::shared_bytes() const {
   std::size_t bytes = 0;
+  if (!evaluator_->shares_variables()) return bytes;
   for (const Variable& variable : evaluator_->graph().running().variables()) bytes += variable.info().bytes();
   return bytes;
 }

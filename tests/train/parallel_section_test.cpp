@@ -39,6 +39,7 @@ TEST(ParallelSectionTest, SeveralDevicesAreDataParallelUnlessTheJobSaysOtherwise
   EXPECT_EQ(setup.mesh.text(), "data=3");
   EXPECT_EQ(setup.text(), "data parallelism over emu:0-2 (data=3)");
   EXPECT_EQ(setup_of("devices = \"emu:0-2\"\nscheme = \"tensor\"\n").mesh.text(), "model=3");
+  EXPECT_EQ(setup_of("devices = \"emu:0-2\"\nscheme = \"pipeline\"\n").mesh.text(), "stage=3");
   EXPECT_EQ(setup_of("devices = \"emu:0\"\nscheme = \"tensor\"\n").text(), "emu:0") << "nothing to divide";
 }
 
@@ -89,7 +90,7 @@ TEST(ParallelSectionTest, KeysOfAnotherSchemeAreMistakes) {
       "scheme that takes it");
   EXPECT_EQ(mistake("shares = [2, 1]\n"),
             "[job] job.toml:6: parallel.shares does not go with scheme = \"single\"; hint: data, sharded, "
-            "tensor, hybrid take it");
+            "tensor, hybrid, pipeline take it");
   EXPECT_EQ(
       mistake("all_reduce = \"ring\"\n"),
       "[job] job.toml:6: parallel.all_reduce does not go with scheme = \"single\"; hint: one device divides "
