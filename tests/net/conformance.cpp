@@ -314,7 +314,7 @@ const std::vector<EndpointCheck>& endpoint_checks() {
       {"announce", announce},
       {"links", links},
       {"other_size", other_size},
-      {"fail", fail, true},
+      {"fail", fail},
   };
   return checks;
 }

@@ -12,11 +12,9 @@ namespace purine::test {
 struct EndpointCheck {
   std::string name;
   void (*run)(Endpoint& endpoint);
-  /// The endpoint is of no use afterwards.
-  bool last = false;
 };
 
-/// For any endpoint of at least two ranks. The first ones leave it as it was.
+/// For any endpoint of at least two ranks. Each leaves it as it was, but for the last one, `fail`.
 const std::vector<EndpointCheck>& endpoint_checks();
 
 }  // namespace purine::test
