@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <exception>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "purine/core/error.h"
 
 namespace purine::net {
 namespace {
@@ -28,13 +31,15 @@ class RecordingMessenger final : public Messenger {
       calls.push_back(fmt::format("refusal to {}: slot {} bytes {}", peer, words.slot, words.bytes));
     }
   }
-  void send_chunk(int peer, std::uint32_t slot, const std::byte*, std::size_t bytes,
+  void send_chunk(int peer, std::uint32_t slot, const std::byte* memory, std::size_t bytes,
                   std::uint64_t ticket) override {
+    last_sent = memory;
     calls.push_back(fmt::format("send to {}: slot {} bytes {}", peer, slot, bytes));
     sends.push_back(ticket);
   }
-  void receive_chunk(int peer, std::uint32_t slot, std::byte*, std::size_t bytes,
+  void receive_chunk(int peer, std::uint32_t slot, std::byte* memory, std::size_t bytes,
                      std::uint64_t ticket) override {
+    last_received = memory;
     calls.push_back(fmt::format("receive from {}: slot {} bytes {}", peer, slot, bytes));
     receives.push_back(ticket);
   }
@@ -47,6 +52,8 @@ class RecordingMessenger final : public Messenger {
 
   std::uint32_t slots_count = 1000;
   std::vector<std::string> calls;
+  const std::byte* last_sent = nullptr;
+  const std::byte* last_received = nullptr;
   std::vector<std::uint64_t> sends;     // tickets, in the order of the chunks
   std::vector<std::uint64_t> receives;  // tickets, in the order of the chunks
 
@@ -142,6 +149,41 @@ TEST_F(TransfersTest, TheMostUrgentMessageGivesTheNextChunk) {
   for (std::size_t i = 2; i < messenger.sends.size(); ++i) transfers.chunk_sent(messenger.sends[i]);
   EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 1 bytes 10", "send to 1: slot 1 bytes 5"}));
   EXPECT_EQ(listener.take(), (Texts{"3", "2", "4", "1"}));
+}
+
+/// Addresses, with no memory behind them.
+class AddressRange {
+ public:
+  explicit AddressRange(std::size_t bytes)
+      : bytes_(bytes),
+        start_(::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+    PURINE_CHECK(start_ != MAP_FAILED);
+  }
+  AddressRange(const AddressRange&) = delete;
+  AddressRange& operator=(const AddressRange&) = delete;
+  ~AddressRange() { ::munmap(start_, bytes_); }
+  std::byte* start() const { return static_cast<std::byte*>(start_); }
+
+ private:
+  std::size_t bytes_;
+  void* start_;
+};
+
+TEST_F(TransfersTest, AMessageOfManyGigabytesIsCutExactly) {
+  constexpr std::size_t gigabyte = std::size_t{1} << 30;
+  const AddressRange range(5 * gigabyte + 3);
+  Transfers large(messenger, {.chunk_bytes = gigabyte, .bytes_in_flight = 20 * gigabyte});
+  large.receive({{1, 1, 0}, range.start(), 5 * gigabyte + 3, 0, &listener, 0});
+  large.credit(1, credit(1, 5 * gigabyte + 3, 1));
+  large.send({{1, 1, 0}, range.start(), 5 * gigabyte + 3, 0, &listener, 1});
+  Texts expected(5, "receive from 1: slot 0 bytes 1073741824");
+  expected.insert(expected.end(), {"receive from 1: slot 0 bytes 3",
+                                   "credit to 1: channel 1 version 0 slot 0 bytes 5368709123"});
+  expected.insert(expected.end(), 5, "send to 1: slot 1 bytes 1073741824");
+  expected.push_back("send to 1: slot 1 bytes 3");
+  EXPECT_EQ(messenger.take_calls(), expected);
+  EXPECT_EQ(messenger.last_sent, range.start() + 5 * gigabyte);
+  EXPECT_EQ(messenger.last_received, range.start() + 5 * gigabyte);
 }
 
 TEST_F(TransfersTest, PeersDoNotWaitForEachOther) {
