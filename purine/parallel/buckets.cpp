@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "purine/ops/concat.h"
@@ -57,13 +58,14 @@ Buckets::Buckets(Graph& graph, const Plan& plan, std::size_t bytes)
     std::size_t bytes = 0;
     std::uint32_t bucket = 0;
   };
-  std::map<std::pair<DType, int>, Open> open;
+  std::map<std::tuple<DType, int, bool>, Open> open;
   for (std::uint32_t t = 0; t < graph.tensor_count(); ++t) {
     const TensorInfo& info = graph.tensor(t).info();
     const int axis = partial_axis(plan.tensors[t]);
     if (!is_needed_whole[t] || axis < 0 || partial_axis(plan.results[t]) != axis) continue;
     if (info.bytes() == 0 || info.bytes() > bytes / 4) continue;
-    const auto [entry, first] = open.try_emplace({info.dtype, axis});
+    const bool of_gradient = is_gradient(graph.tensor(t).producer());
+    const auto [entry, first] = open.try_emplace({info.dtype, axis, of_gradient});
     Open& into = entry->second;
     if (first || into.bytes + info.bytes() > bytes) {
       into = {0, static_cast<std::uint32_t>(buckets_.size())};
@@ -81,7 +83,7 @@ std::span<const std::uint32_t> Buckets::with(std::uint32_t tensor) const {
 }
 
 std::vector<Pieces> convert_bucket(Graph& graph, Resharder& resharder, std::span<const Pieces> tensors,
-                                   const Spec& from, std::string_view path) {
+                                   const Spec& from, std::string_view path, bool are_gradients) {
   const std::size_t locations = tensors.front().size();
   Pieces bucket(locations);
   std::vector<Shape> shapes;
@@ -103,7 +105,8 @@ std::vector<Pieces> convert_bucket(Graph& graph, Resharder& resharder, std::span
     bucket[i] = ops::concat(flat, 0, "bucket");
     info = bucket[i].info();
   }
-  const Pieces reduced = resharder.convert(std::move(bucket), info, from, Spec(from.size()), path);
+  const Pieces reduced =
+      resharder.convert(std::move(bucket), info, from, Spec(from.size()), path, are_gradients);
   std::vector<Pieces> results(tensors.size(), Pieces(locations));
   for (std::size_t i = 0; i < locations; ++i) {
     const auto place = graph.at(reduced[i].location());

@@ -34,6 +34,6 @@ class Buckets {
 /// reduced, and taken apart again. Each begins at a multiple of 64 bytes, for which up to 63 bytes are put
 /// between them; so freezing makes them where they lie (memory_plan.h), and nothing is packed or unpacked.
 std::vector<Pieces> convert_bucket(Graph& graph, Resharder& resharder, std::span<const Pieces> tensors,
-                                   const Spec& from, std::string_view path);
+                                   const Spec& from, std::string_view path, bool are_gradients);
 
 }  // namespace purine::parallel

@@ -65,17 +65,152 @@ std::vector<Tensor> unflatten(std::vector<Tensor> flat, const Shape& shape) {
   return flat;
 }
 
+/// A tensor as it goes on its way, at its location, and what it is after it, at that location.
+Tensor packed(Tensor x, Wire wire) {
+  if (!wire || !is_floating(x.dtype())) return x;
+  const auto place = x.graph().at(x.location());
+  return ops::narrow(reshape(x, {x.shape().elements()}), *wire);
+}
+
+Tensor unpacked(Tensor sent, const TensorInfo& info, Wire wire) {
+  if (!wire || !is_floating(info.dtype)) return sent;
+  const auto place = sent.graph().at(sent.location());
+  return reshape(ops::widen(sent, *wire, info.dtype), info.shape);
+}
+
+Tensor send(Tensor x, Location to, Wire wire) {
+  if (x.location() == to) return x;
+  return unpacked(ops::copy(packed(x, wire), to), x.info(), wire);
+}
+
 /// True where n locations cannot each have some of the elements.
 bool too_small(std::span<const Tensor> parts) {
   return parts.front().shape().elements() < static_cast<std::int64_t>(parts.size());
 }
 
+std::vector<Tensor> central(std::span<const Tensor> parts, std::int64_t number, Wire wire) {
+  const Location root = parts[static_cast<std::size_t>(number) % parts.size()].location();
+  const Tensor sum = packed(reduce(parts, root, wire), wire);
+  std::vector<Tensor> results;
+  for (const Tensor tensor : parts) {
+    results.push_back(unpacked(ops::copy(sum, tensor.location()), tensor.info(), wire));
+  }
+  return results;
+}
+
+std::vector<Tensor> sharded(std::span<const Tensor> parts, std::int64_t number, Wire wire) {
+  if (too_small(parts)) return central(parts, number, wire);
+  const std::size_t count = parts.size();
+  const std::vector<Tensor> flat = flatten(parts);
+  const std::int64_t elements = flat.front().shape()[0];
+  std::vector<TensorInfo> infos;  // of the shards
+  std::vector<Tensor> shards;
+  for (std::size_t owner = 0; owner < count; ++owner) {
+    const auto [begin, end] = part(elements, owner, count);
+    std::vector<Tensor> slices;
+    for (const Tensor tensor : flat) slices.push_back(slice(tensor, begin, end));
+    const Tensor shard = reduce(slices, parts[owner].location(), wire);
+    infos.push_back(shard.info());
+    shards.push_back(packed(shard, wire));
+  }
+  std::vector<Tensor> results;
+  for (const Tensor tensor : parts) {
+    std::vector<Tensor> gathered;
+    for (std::size_t owner = 0; owner < count; ++owner) {
+      gathered.push_back(unpacked(ops::copy(shards[owner], tensor.location()), infos[owner], wire));
+    }
+    results.push_back(concat(gathered));
+  }
+  return unflatten(std::move(results), parts.front().shape());
+}
+
+std::vector<Tensor> ring(std::span<const Tensor> parts, std::int64_t number, Wire wire) {
+  if (too_small(parts)) return central(parts, number, wire);
+  const std::size_t count = parts.size();
+  const std::vector<Tensor> flat = flatten(parts);
+  const std::int64_t elements = flat.front().shape()[0];
+  std::vector<std::vector<Tensor>> chunks(count, std::vector<Tensor>(count));  // by location, by chunk
+  for (std::size_t chunk = 0; chunk < count; ++chunk) {
+    const auto [begin, end] = part(elements, chunk, count);
+    // Around once from location `chunk` on, which adds up; the last one has the sum, which goes around again.
+    Tensor running = slice(flat[chunk], begin, end);
+    const TensorInfo info = running.info();
+    for (std::size_t step = 1; step < count; ++step) {
+      const std::size_t at = (chunk + step) % count;
+      const std::array<Tensor, 2> pair = {send(running, parts[at].location(), wire),
+                                          slice(flat[at], begin, end)};
+      running = sum(pair);
+    }
+    running = packed(running, wire);
+    for (std::size_t step = count - 1; step < 2 * count - 1; ++step) {
+      const std::size_t at = (chunk + step) % count;
+      running = ops::copy(running, parts[at].location());
+      chunks[at][chunk] = unpacked(running, info, wire);
+    }
+  }
+  std::vector<Tensor> results;
+  for (const std::vector<Tensor>& gathered : chunks) results.push_back(concat(gathered));
+  return unflatten(std::move(results), parts.front().shape());
+}
+
+std::vector<Tensor> tree(std::span<const Tensor> parts, std::int64_t number, Wire wire) {
+  const std::size_t count = parts.size();
+  const auto root = static_cast<std::size_t>(number) % count;
+  std::vector<Tensor> running;  // from the root on
+  for (std::size_t i = 0; i < count; ++i) running.push_back(parts[(root + i) % count]);
+  std::size_t top = 1;
+  for (std::size_t step = 1; step < count; step *= 2) {
+    for (std::size_t i = 0; i + step < count; i += 2 * step) {
+      const std::array<Tensor, 2> pair = {running[i], send(running[i + step], running[i].location(), wire)};
+      running[i] = sum(pair);
+    }
+    top = step;
+  }
+  running.front() = packed(running.front(), wire);
+  for (std::size_t step = top; step > 0; step /= 2) {
+    for (std::size_t i = 0; i + step < count; i += 2 * step) {
+      running[i + step] = ops::copy(running[i], running[i + step].location());
+    }
+  }
+  std::vector<Tensor> results(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    results[(root + i) % count] = unpacked(running[i], parts.front().info(), wire);
+  }
+  return results;
+}
+
+std::vector<Tensor> all_reduce(Composition composition, std::span<const Tensor> parts, std::int64_t number,
+                               Wire wire) {
+  switch (composition) {
+    case Composition::central:
+      return central(parts, number, wire);
+    case Composition::sharded:
+      return sharded(parts, number, wire);
+    case Composition::ring:
+      return ring(parts, number, wire);
+    case Composition::tree:
+      break;
+  }
+  return tree(parts, number, wire);
+}
+
+/// The cheapest, by the bytes that are sent.
+AllReduce by_cost(const Link& link, Wire wire) {
+  return [link, wire](std::span<const Tensor> parts, std::int64_t number) {
+    const TensorInfo& info = parts.front().info();
+    const bool is_narrow = wire && is_floating(info.dtype);
+    const auto bytes =
+        static_cast<double>(is_narrow ? 2 * info.shape.elements() : static_cast<std::int64_t>(info.bytes()));
+    return all_reduce(cheapest_all_reduce(bytes, static_cast<int>(parts.size()), link), parts, number, wire);
+  };
+}
+
 }  // namespace
 
-Tensor reduce(std::span<const Tensor> parts, Location at) {
+Tensor reduce(std::span<const Tensor> parts, Location at, Wire wire) {
   PURINE_CHECK(!parts.empty());
   std::vector<Tensor> here;
-  for (const Tensor tensor : parts) here.push_back(ops::copy(tensor, at));
+  for (const Tensor tensor : parts) here.push_back(send(tensor, at, wire));
   return sum(here);
 }
 
@@ -102,82 +237,19 @@ std::vector<Tensor> broadcast(Tensor x, std::span<const Location> locations) {
 }
 
 std::vector<Tensor> central_all_reduce(std::span<const Tensor> parts, std::int64_t number) {
-  const Location root = parts[static_cast<std::size_t>(number) % parts.size()].location();
-  const Tensor sum = reduce(parts, root);
-  std::vector<Tensor> results;
-  for (const Tensor tensor : parts) results.push_back(ops::copy(sum, tensor.location()));
-  return results;
+  return central(parts, number, {});
 }
 
 std::vector<Tensor> sharded_all_reduce(std::span<const Tensor> parts, std::int64_t number) {
-  if (too_small(parts)) return central_all_reduce(parts, number);
-  const std::size_t count = parts.size();
-  const std::vector<Tensor> flat = flatten(parts);
-  const std::int64_t elements = flat.front().shape()[0];
-  std::vector<Tensor> shards;
-  for (std::size_t owner = 0; owner < count; ++owner) {
-    const auto [begin, end] = part(elements, owner, count);
-    std::vector<Tensor> slices;
-    for (const Tensor tensor : flat) slices.push_back(slice(tensor, begin, end));
-    shards.push_back(reduce(slices, parts[owner].location()));
-  }
-  std::vector<Tensor> results;
-  for (const Tensor tensor : parts) {
-    std::vector<Tensor> gathered;
-    for (const Tensor shard : shards) gathered.push_back(ops::copy(shard, tensor.location()));
-    results.push_back(concat(gathered));
-  }
-  return unflatten(std::move(results), parts.front().shape());
+  return sharded(parts, number, {});
 }
 
 std::vector<Tensor> ring_all_reduce(std::span<const Tensor> parts, std::int64_t number) {
-  if (too_small(parts)) return central_all_reduce(parts, number);
-  const std::size_t count = parts.size();
-  const std::vector<Tensor> flat = flatten(parts);
-  const std::int64_t elements = flat.front().shape()[0];
-  std::vector<std::vector<Tensor>> chunks(count, std::vector<Tensor>(count));  // by location, by chunk
-  for (std::size_t chunk = 0; chunk < count; ++chunk) {
-    const auto [begin, end] = part(elements, chunk, count);
-    // Around once from location `chunk` on, which adds up; the last one has the sum, which goes around again.
-    Tensor running = slice(flat[chunk], begin, end);
-    for (std::size_t step = 1; step < count; ++step) {
-      const std::size_t at = (chunk + step) % count;
-      const std::array<Tensor, 2> pair = {ops::copy(running, parts[at].location()),
-                                          slice(flat[at], begin, end)};
-      running = sum(pair);
-    }
-    for (std::size_t step = count - 1; step < 2 * count - 1; ++step) {
-      const std::size_t at = (chunk + step) % count;
-      running = ops::copy(running, parts[at].location());
-      chunks[at][chunk] = running;
-    }
-  }
-  std::vector<Tensor> results;
-  for (const std::vector<Tensor>& gathered : chunks) results.push_back(concat(gathered));
-  return unflatten(std::move(results), parts.front().shape());
+  return ring(parts, number, {});
 }
 
 std::vector<Tensor> tree_all_reduce(std::span<const Tensor> parts, std::int64_t number) {
-  const std::size_t count = parts.size();
-  const auto root = static_cast<std::size_t>(number) % count;
-  std::vector<Tensor> running;  // from the root on
-  for (std::size_t i = 0; i < count; ++i) running.push_back(parts[(root + i) % count]);
-  std::size_t top = 1;
-  for (std::size_t step = 1; step < count; step *= 2) {
-    for (std::size_t i = 0; i + step < count; i += 2 * step) {
-      const std::array<Tensor, 2> pair = {running[i], ops::copy(running[i + step], running[i].location())};
-      running[i] = sum(pair);
-    }
-    top = step;
-  }
-  std::vector<Tensor> results(count);
-  for (std::size_t step = top; step > 0; step /= 2) {
-    for (std::size_t i = 0; i + step < count; i += 2 * step) {
-      running[i + step] = ops::copy(running[i], running[i + step].location());
-    }
-  }
-  for (std::size_t i = 0; i < count; ++i) results[(root + i) % count] = running[i];
-  return results;
+  return tree(parts, number, {});
 }
 
 Composition cheapest_all_reduce(double bytes, int locations, const Link& link) {
@@ -195,18 +267,17 @@ Composition cheapest_all_reduce(double bytes, int locations, const Link& link) {
 }
 
 AllReduce all_reduce_by_cost(const Link& link) {
-  return [link](std::span<const Tensor> parts, std::int64_t number) {
-    const auto bytes = static_cast<double>(parts.front().info().bytes());
-    switch (cheapest_all_reduce(bytes, static_cast<int>(parts.size()), link)) {
-      case Composition::central:
-        return central_all_reduce(parts, number);
-      case Composition::sharded:
-        return sharded_all_reduce(parts, number);
-      case Composition::tree:
-        break;
-    }
-    return tree_all_reduce(parts, number);
+  return by_cost(link, {});
+}
+
+AllReduce narrow_all_reduce(Composition composition, ops::NarrowFormat format) {
+  return [composition, format](std::span<const Tensor> parts, std::int64_t number) {
+    return all_reduce(composition, parts, number, format);
   };
+}
+
+AllReduce narrow_all_reduce_by_cost(const Link& link, ops::NarrowFormat format) {
+  return by_cost(link, format);
 }
 
 AllReduce in_chunks(AllReduce all_reduce, std::size_t bytes) {

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "purine/graph/graph.h"
+#include "purine/ops/narrow.h"
 
 namespace purine::parallel {
 
@@ -40,8 +42,9 @@ struct Link {
   double bytes_per_second = 1e9;  ///< of a location, in each direction
 };
 
-enum class Composition : std::uint8_t { central, sharded, tree };
-/// The one of these that is estimated to take the shortest for a tensor of this size at n locations:
+enum class Composition : std::uint8_t { central, sharded, tree, ring };
+/// The one of the first three that is estimated to take the shortest for a tensor of this size at n
+/// locations:
 ///   central  2 (latency + (n - 1) (overhead + bytes / rate))
 ///   sharded  2 (latency + (n - 1) (overhead + bytes / n / rate)), not above 64 locations, where n * n copies
 ///            would be too many
@@ -49,12 +52,22 @@ enum class Composition : std::uint8_t { central, sharded, tree };
 Composition cheapest_all_reduce(double bytes, int locations, const Link& link);
 /// The cheapest of them, tensor by tensor.
 AllReduce all_reduce_by_cost(const Link& link = {});
+
+/// In which format floating numbers are on their way; none: as they are.
+using Wire = std::optional<ops::NarrowFormat>;
+/// A composition whose messages have two bytes a number. Sums are made of f32 or f64 as before, but of parts
+/// that were narrow on their way, and a result, too, is what is left of the sum after its way: the same bits
+/// everywhere. With rounding errors of u (narrow.h) and parts x_1 … x_n, the sum is off by at most u (|x_1| +
+/// … + |x_n|) and then by u of itself; in a ring, where sums of parts travel on, by n u (|x_1| + …) and u.
+AllReduce narrow_all_reduce(Composition composition, ops::NarrowFormat format);
+/// The cheapest, by its narrow messages.
+AllReduce narrow_all_reduce_by_cost(const Link& link, ops::NarrowFormat format);
 /// Tensors above `bytes` are cut into chunks of at most that, each of which is reduced by itself as soon as
 /// it is there.
 AllReduce in_chunks(AllReduce all_reduce, std::size_t bytes);
 
 /// The sum of the parts, in their order, at a location.
-Tensor reduce(std::span<const Tensor> parts, Location at);
+Tensor reduce(std::span<const Tensor> parts, Location at, Wire wire = {});
 /// `x` at each location, sent by a binomial tree: each that has it sends it on.
 std::vector<Tensor> broadcast(Tensor x, std::span<const Location> locations);
 

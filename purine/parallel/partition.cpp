@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "purine/core/error.h"
@@ -27,9 +28,8 @@ class Partitioner {
         to_(to),
         mesh_(specs.mesh()),
         plan_(make_plan(from, specs, options.synchronize_batch_normalization)),
-        all_reduce_(in_chunks(options.all_reduce ? options.all_reduce : all_reduce_by_cost(options.link),
-                              options.chunk_bytes)),
-        resharder_(to, mesh_, all_reduce_),
+        reductions_(reductions_of(options)),
+        resharder_(to, mesh_, reductions_),
         buckets_(from, plan_, options.bucket_bytes),
         versions_(from.tensor_count()) {
     for (int i = 0; i < mesh_.size(); ++i) prefixes_.push_back("@" + std::to_string(i) + "/");
@@ -84,7 +84,9 @@ class Partitioner {
     PURINE_CHECK(!known.empty());
     if (is_whole(spec) && convert_in_bucket(tensor)) return known.back();
     const Version& source = known.front();
-    const Pieces made = resharder_.convert(pieces(source), tensor.info(), source.spec, spec, name_of(tensor));
+    const bool of_gradient = tensor.has_producer() && is_gradient(tensor.producer());
+    const Pieces made =
+        resharder_.convert(pieces(source), tensor.info(), source.spec, spec, name_of(tensor), of_gradient);
     known.push_back({spec, numbers(made)});
     return known.back();
   }
@@ -112,7 +114,8 @@ class Partitioner {
         "bucket" + (reduced_buckets_ == 0 ? "" : "_" + std::to_string(reduced_buckets_ + 1));
     ++reduced_buckets_;
     const std::vector<Pieces> made =
-        convert_bucket(to_, resharder_, parts, versions_[members.front()].front().spec, name);
+        convert_bucket(to_, resharder_, parts, versions_[members.front()].front().spec, name,
+                       is_gradient(tensor.producer()));
     for (std::size_t i = 0; i < members.size(); ++i) {
       versions_[members[i]].push_back({Spec(static_cast<std::size_t>(mesh_.axis_count())), numbers(made[i])});
     }
@@ -247,7 +250,7 @@ class Partitioner {
   Graph& to_;
   const Mesh mesh_;
   Plan plan_;
-  const AllReduce all_reduce_;
+  const Reductions reductions_;
   Resharder resharder_;
   const Buckets buckets_;
   int reduced_buckets_ = 0;
@@ -256,7 +259,26 @@ class Partitioner {
   std::vector<std::pair<std::uint32_t, Tensor>> roots_;  // inputs and watched tensors, whole
 };
 
+/// True for a scope that purine/gradient makes: `gradient`, or `gradient_2` for a second loss.
+bool is_gradient_scope(std::string_view name) {
+  constexpr std::string_view gradient = "gradient";
+  if (!name.starts_with(gradient)) return false;
+  name.remove_prefix(gradient.size());
+  return name.empty() || (name.size() > 1 && name[0] == '_' &&
+                          name.find_first_not_of("0123456789", 1) == std::string_view::npos);
+}
+
 }  // namespace
+
+bool is_gradient(Operator op) {
+  const std::string path = op.path();
+  std::string_view rest = path;
+  for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+    if (is_gradient_scope(rest.substr(0, slash))) return true;
+    rest.remove_prefix(slash + 1);
+  }
+  return false;
+}
 
 bool is_whole(const Spec& spec) {
   return std::all_of(spec.begin(), spec.end(), [](const Placement& p) { return p.is_replicated(); });
@@ -271,6 +293,18 @@ std::string name_of(Tensor tensor) {
 Location host_of(Location location) {
   if (location.kind == DeviceKind::cpu) return location;
   return {location.rank, DeviceKind::cpu, 0};
+}
+
+Reductions reductions_of(const PartitionOptions& options) {
+  if (options.all_reduce && options.gradient_wire) {
+    throw Error("partition", "an all-reduce is given, and how gradients are sent",
+                "narrow_all_reduce makes an all-reduce that sends narrow numbers");
+  }
+  const AllReduce values = options.all_reduce ? options.all_reduce : all_reduce_by_cost(options.link);
+  const AllReduce gradients =
+      options.gradient_wire ? narrow_all_reduce_by_cost(options.link, *options.gradient_wire) : values;
+  return {in_chunks(values, options.chunk_bytes), in_chunks(gradients, options.chunk_bytes),
+          options.gradient_wire};
 }
 
 std::vector<Division> initial_divisions(const Mesh& mesh, Variable variable, const Spec& spec) {

@@ -15,6 +15,9 @@ struct PartitionOptions {
   /// How partial tensors become replicated; none: whatever is the cheapest over `link`.
   AllReduce all_reduce = {};
   Link link = {};
+  /// In which format gradients are on their way to be summed: two bytes a number instead of four. None,
+  /// unless you say so: as they are. See narrow_all_reduce for what is lost.
+  Wire gradient_wire = {};
   /// Larger tensors are reduced in chunks of at most this.
   std::size_t chunk_bytes = std::size_t{4} << 20U;
   /// Tensors of at most a quarter of this are reduced several at a time, in buckets of at most this, which

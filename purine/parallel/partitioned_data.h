@@ -10,6 +10,7 @@
 #include "purine/graph/graph.h"
 #include "purine/parallel/partition.h"
 #include "purine/parallel/plan.h"
+#include "purine/parallel/reshard.h"
 
 namespace purine::parallel {
 
@@ -40,6 +41,10 @@ bool is_whole(const Spec& spec);
 std::string name_of(Tensor tensor);
 /// The host whose memory a location's data come from.
 Location host_of(Location location);
+/// How an option set says that partial tensors are summed. Throws Error if it contradicts itself.
+Reductions reductions_of(const PartitionOptions& options);
+/// True for what purine/gradient has added: an operator below a scope `gradient`.
+bool is_gradient(Operator op);
 /// How a variable's initial value is divided. Throws Error if it can't be.
 std::vector<Division> initial_divisions(const Mesh& mesh, Variable variable, const Spec& spec);
 /// Where every piece of an operator makes the same result, locations without a piece get it from one that

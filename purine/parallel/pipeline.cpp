@@ -70,9 +70,7 @@ class Builder {
         options_(options),
         axes_(find_axes(mesh, options)),
         stages_(assign_stages(graph, mesh.axis_size(axes_.stages), options.cost)),
-        all_reduce_(in_chunks(options.partition.all_reduce ? options.partition.all_reduce
-                                                           : all_reduce_by_cost(options.partition.link),
-                              options.partition.chunk_bytes)) {
+        reductions_(reductions_of(options.partition)) {
     for (int s = 0; s < stages_.count; ++s) meshes_.push_back(mesh_of_stage(mesh, axes_, s));
   }
 
@@ -95,12 +93,12 @@ class Builder {
 
   PipelineMesh mesh(const Mesh& divided) const { return {mesh_, meshes_, divided, divided.axis_size(0)}; }
   const Stages& stages() const { return stages_; }
-  const AllReduce& all_reduce() const { return all_reduce_; }
+  const Reductions& reductions() const { return reductions_; }
 
   void build(Graph& graph, std::int64_t samples, Graph& out) const {
     const PipelineMesh all = mesh(divided(samples));
     const Plan plan = make_plan(graph, specs(graph, all.divided));
-    Pipeliner(graph, out, all, stages_, plan, all_reduce_).run();
+    Pipeliner(graph, out, all, stages_, plan, reductions_).run();
   }
 
  private:
@@ -109,7 +107,7 @@ class Builder {
   Axes axes_;
   Stages stages_;
   std::vector<Mesh> meshes_;  // by stage
-  AllReduce all_reduce_;
+  Reductions reductions_;
 };
 
 }  // namespace
@@ -131,7 +129,7 @@ Partitioned pipeline(Graph& graph, const Mesh& mesh, const PipelineOptions& opti
   auto data = std::make_unique<Partitioned::Data>(mesh, all.divided);
   data->from = &graph;
   data->plan = make_plan(graph, builder->specs(graph, all.divided));
-  Pipeliner pipeliner(graph, data->graph, all, builder->stages(), data->plan, builder->all_reduce());
+  Pipeliner pipeliner(graph, data->graph, all, builder->stages(), data->plan, builder->reductions());
   pipeliner.run();
   data->versions = pipeliner.versions();
   data->roots = std::move(pipeliner.roots());

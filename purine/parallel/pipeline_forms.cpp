@@ -124,7 +124,9 @@ Pieces Pipeliner::converted(Tensor tensor, const Pieces& pieces, const TensorInf
                             const Placement& from, const Placement& to, int stage) {
   const Mesh& mesh = mesh_.stages[static_cast<std::size_t>(stage)];
   if (same_placement(mesh, 0, from, to)) return pieces;
-  return resharders_[static_cast<std::size_t>(stage)].convert(pieces, info, {from}, {to}, name_of(tensor));
+  const bool of_gradient = tensor.has_producer() && is_gradient(tensor.producer());
+  return resharders_[static_cast<std::size_t>(stage)].convert(pieces, info, {from}, {to}, name_of(tensor),
+                                                              of_gradient);
 }
 
 /// A micro-batch's part of what isn't divided by micro-batches, or otherwise.

@@ -20,7 +20,7 @@ using Kind = Placement::Kind;
 }  // namespace
 
 Pipeliner::Pipeliner(Graph& from, Graph& to, const PipelineMesh& mesh, const Stages& stages, const Plan& plan,
-                     const AllReduce& all_reduce)
+                     const Reductions& reductions)
     : from_(from),
       to_(to),
       mesh_(mesh),
@@ -30,7 +30,7 @@ Pipeliner::Pipeliner(Graph& from, Graph& to, const PipelineMesh& mesh, const Sta
       produced_(from.tensor_count()),
       forms_(from.tensor_count()),
       added_(from.operator_count()) {
-  for (const Mesh& stage : mesh.stages) resharders_.emplace_back(to, stage, all_reduce);
+  for (const Mesh& stage : mesh.stages) resharders_.emplace_back(to, stage, reductions);
   for (std::uint32_t i = 0; i < from.operator_count(); ++i) {
     const Operator op = from.op(i);
     const std::size_t times = is_divided(i) ? static_cast<std::size_t>(mesh.micro_batches) : 1;

@@ -47,7 +47,7 @@ struct PipelineMesh {
 class Pipeliner {
  public:
   Pipeliner(Graph& from, Graph& to, const PipelineMesh& mesh, const Stages& stages, const Plan& plan,
-            const AllReduce& all_reduce);
+            const Reductions& reductions);
 
   void run();
   /// All tensors' pieces, by location of the divided mesh; after run().

@@ -45,6 +45,7 @@ struct Resharder::Change {
   const Shape& whole;
   Placement from;
   Placement to;
+  bool is_gradient = false;
 
   int size() const { return static_cast<int>(locations.size()); }
 
@@ -83,7 +84,7 @@ std::vector<Range> element_ranges(const Mesh& mesh, const Shape& whole, const Sp
 }
 
 Pieces Resharder::convert(Pieces pieces, const TensorInfo& whole, Spec from, const Spec& to,
-                          std::string_view path) {
+                          std::string_view path, bool is_gradient) {
   const int axes = mesh_.axis_count();
   const auto at = [](const Spec& spec, int axis) { return spec[static_cast<std::size_t>(axis)]; };
   // Where several axes split one dimension, the later ones split what the earlier ones leave. If any of them
@@ -100,20 +101,20 @@ Pieces Resharder::convert(Pieces pieces, const TensorInfo& whole, Spec from, con
     if (!changes || concerned < 2) continue;
     for (int axis = axes - 1; axis >= 0; --axis) {
       if (!splits(at(from, axis))) continue;
-      convert_axis(pieces, whole.shape, axis, from, replicated(), path);
+      convert_axis(pieces, whole.shape, axis, from, replicated(), path, is_gradient);
       from[static_cast<std::size_t>(axis)] = replicated();
     }
   }
   for (int axis = 0; axis < axes; ++axis) {
     if (same_on_axis(mesh_, axis, from, to)) continue;
-    convert_axis(pieces, whole.shape, axis, from, at(to, axis), path);
+    convert_axis(pieces, whole.shape, axis, from, at(to, axis), path, is_gradient);
     from[static_cast<std::size_t>(axis)] = at(to, axis);
   }
   return pieces;
 }
 
 void Resharder::convert_axis(Pieces& pieces, const Shape& whole, int axis, const Spec& from,
-                             const Placement& to, std::string_view path) {
+                             const Placement& to, std::string_view path, bool is_gradient) {
   const Placement& now = from[static_cast<std::size_t>(axis)];
   PURINE_CHECK(to.kind != Kind::partial);
   if (now.is_replicated() && to.kind == Kind::varying) return;
@@ -125,7 +126,7 @@ void Resharder::convert_axis(Pieces& pieces, const Shape& whole, int axis, const
   for (int first = 0; first < mesh_.size(); ++first) {
     if (mesh_.coordinate(first, axis) != 0) continue;
     const std::vector<int> group = mesh_.group(first, axis);
-    Change change{mesh_, axis, {}, whole, now, to};
+    Change change{mesh_, axis, {}, whole, now, to, is_gradient};
     Pieces members;
     for (const int location : group) {
       members.push_back(pieces[static_cast<std::size_t>(location)]);
@@ -160,7 +161,8 @@ Pieces Resharder::weighted(const Pieces& members, int axis, const Placement& fro
 Pieces Resharder::all_reduce(const Pieces& members, const Change& change) {
   const std::vector<Tensor> parts = valid_ones(members);
   if (parts.size() == 1) return broadcast(parts.front(), change.locations);
-  const std::vector<Tensor> sums = all_reduce_(parts, reductions_++);
+  const AllReduce& sum = change.is_gradient ? reductions_.of_gradients : reductions_.of_values;
+  const std::vector<Tensor> sums = sum(parts, all_reduces_++);
   PURINE_CHECK_EQUAL(sums.size(), parts.size());
   Pieces result;
   auto next = sums.begin();
@@ -181,7 +183,8 @@ Pieces Resharder::reduce_scatter(const Pieces& members, const Change& change) co
       for (const Tensor part : parts) pieces.push_back(slice(part, change.to.dimension, range));
     }
     const Location here = change.locations[static_cast<std::size_t>(i)];
-    result.push_back(pieces.empty() ? Tensor() : reduce(pieces, here));
+    const Wire wire = change.is_gradient ? reductions_.gradient_wire : Wire();
+    result.push_back(pieces.empty() ? Tensor() : reduce(pieces, here, wire));
   }
   return result;
 }

@@ -17,6 +17,13 @@ using Pieces = std::vector<Tensor>;
 /// Which elements of each dimension a location has of a tensor that is split so; empty ranges where none.
 std::vector<Range> element_ranges(const Mesh& mesh, const Shape& whole, const Spec& spec, int location);
 
+/// How partial tensors are summed over locations.
+struct Reductions {
+  AllReduce of_values;
+  AllReduce of_gradients;
+  Wire gradient_wire = {};  ///< of reduce-scatters, in which all_reduce has no part
+};
+
 /// Adds the vertices that bring tensors from one spec to another:
 ///   partial to replicated   all-reduce          split to replicated   all-gather
 ///   partial to split        reduce-scatter      split to split        all-to-all
@@ -24,12 +31,13 @@ std::vector<Range> element_ranges(const Mesh& mesh, const Shape& whole, const Sp
 /// What varies is weighted by its share of the units, and then as partial. Sums are in the order of the mesh.
 class Resharder {
  public:
-  /// The graph, the mesh and the all-reduce must outlive it.
-  Resharder(Graph& graph, const Mesh& mesh, const AllReduce& all_reduce)
-      : graph_(graph), mesh_(mesh), all_reduce_(all_reduce) {}
+  /// The graph, the mesh and the reductions must outlive it.
+  Resharder(Graph& graph, const Mesh& mesh, const Reductions& reductions)
+      : graph_(graph), mesh_(mesh), reductions_(reductions) {}
 
   /// `path` names the scope of what is added, below the name of what it is.
-  Pieces convert(Pieces pieces, const TensorInfo& whole, Spec from, const Spec& to, std::string_view path);
+  Pieces convert(Pieces pieces, const TensorInfo& whole, Spec from, const Spec& to, std::string_view path,
+                 bool is_gradient = false);
   /// The whole tensor at the first location alone.
   Tensor gather(Pieces pieces, const TensorInfo& whole, const Spec& from, std::string_view path);
   /// The pieces of a tensor that lies whole at some location.
@@ -39,7 +47,7 @@ class Resharder {
   struct Change;
 
   void convert_axis(Pieces& pieces, const Shape& whole, int axis, const Spec& from, const Placement& to,
-                    std::string_view path);
+                    std::string_view path, bool is_gradient);
   Pieces weighted(const Pieces& members, int axis, const Placement& from) const;
   Pieces all_reduce(const Pieces& members, const Change& change);
   Pieces reduce_scatter(const Pieces& members, const Change& change) const;
@@ -50,8 +58,8 @@ class Resharder {
 
   Graph& graph_;
   const Mesh& mesh_;
-  const AllReduce& all_reduce_;
-  std::int64_t reductions_ = 0;
+  const Reductions& reductions_;
+  std::int64_t all_reduces_ = 0;
 };
 
 }  // namespace purine::parallel

@@ -8,28 +8,10 @@
 #include <string_view>
 
 #include "purine/core/error.h"
+#include "purine/parallel/partitioned_data.h"
 
 namespace purine::parallel {
 namespace {
-
-/// True for a scope that purine/gradient makes: `gradient`, or `gradient_2` for a second loss.
-bool is_gradient_scope(std::string_view name) {
-  constexpr std::string_view gradient = "gradient";
-  if (!name.starts_with(gradient)) return false;
-  name.remove_prefix(gradient.size());
-  return name.empty() || (name.size() > 1 && name[0] == '_' &&
-                          name.find_first_not_of("0123456789", 1) == std::string_view::npos);
-}
-
-bool is_gradient(Operator op) {
-  const std::string path = op.path();
-  std::string_view rest = path;
-  for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
-    if (is_gradient_scope(rest.substr(0, slash))) return true;
-    rest.remove_prefix(slash + 1);
-  }
-  return false;
-}
 
 /// Gives every operator a position: the operators of the forward phase are at 0, 1, …; a gradient is at the
 /// position of the operator whose gradient it is, as far as that can be told, and never before what it leads

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <ostream>
 #include <string>
+#include <vector>
 
+#include "purine/core/random.h"
 #include "tests/support/evaluate.h"
 
 namespace purine::parallel {
@@ -95,6 +98,82 @@ INSTANTIATE_TEST_SUITE_P(Compositions, AllReduceTest,
                                          Case{"tree", tree_all_reduce}, Case{"by_cost", all_reduce_by_cost()},
                                          Case{"chunks", in_chunks(ring_all_reduce, 16)}),
                          [](const auto& test) { return test.param.name; });
+
+struct NarrowCase {
+  const char* name;
+  Composition composition;
+  ops::NarrowFormat format;
+
+  friend std::ostream& operator<<(std::ostream& out, const NarrowCase& test) { return out << test.name; }
+};
+
+class NarrowAllReduceTest : public testing::TestWithParam<NarrowCase> {};
+
+TEST_P(NarrowAllReduceTest, IsOffByRoundingOnTheWayAlone) {
+  const auto [name, composition, format] = GetParam();
+  const double u = format == ops::NarrowFormat::f16 ? 0x1p-11 : 0x1p-8;
+  const Random random(5, 1, 0);
+  for (const int count : {2, 3, 5}) {
+    for (const Shape& shape : {Shape{3}, Shape{20, 17}}) {
+      SCOPED_TRACE(std::to_string(count) + " of " + shape.text());
+      Parts parts(count, shape);
+      std::vector<Array> values;
+      for (int i = 0; i < count; ++i) {
+        values.emplace_back(parts.tensors[static_cast<std::size_t>(i)].info());
+        for (std::int64_t k = 0; k < values.back().elements(); ++k) {
+          const auto draw = static_cast<std::uint64_t>(i * 1000 + k);
+          values.back().set(k, static_cast<float>(random.uniform(draw) * 4 - 2));
+        }
+      }
+      const std::vector<Tensor> sums = narrow_all_reduce(composition, format)(parts.tensors, 1);
+      verify(parts.graph);
+      Evaluator evaluator(parts.graph);
+      for (int i = 0; i < count; ++i) {
+        evaluator.set(parts.tensors[static_cast<std::size_t>(i)], values[static_cast<std::size_t>(i)]);
+      }
+      const std::vector<Array> results = evaluator.compute(sums);
+      for (std::size_t i = 1; i < results.size(); ++i) EXPECT_EQ(results[i], results[0]);
+      bool differs = false;
+      for (std::int64_t k = 0; k < results[0].elements(); ++k) {
+        double sum = 0;
+        double size = 0;
+        for (const Array& value : values) {
+          sum += value.at(k);
+          size += std::abs(value.at(k));
+        }
+        // Sums that travel on are rounded once for each location; the others once for each part. What is
+        // summed in f32, and numbers below 2^-14, add the last term.
+        const double hops = composition == Composition::ring || composition == Composition::tree ? count : 1;
+        const double before = hops * u * size * (1 + u * count);
+        const double bound = before + u * (std::abs(sum) + before) + size * count * 0x1p-23 + count * 0x1p-25;
+        EXPECT_LE(std::abs(results[0].at(k) - sum), bound);
+        differs = differs || results[0].at(k) != static_cast<float>(sum);
+      }
+      EXPECT_TRUE(differs);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Compositions, NarrowAllReduceTest,
+                         testing::Values(NarrowCase{"central", Composition::central, ops::NarrowFormat::f16},
+                                         NarrowCase{"sharded", Composition::sharded, ops::NarrowFormat::f16},
+                                         NarrowCase{"ring", Composition::ring, ops::NarrowFormat::f16},
+                                         NarrowCase{"tree", Composition::tree, ops::NarrowFormat::f16},
+                                         NarrowCase{"sharded_bf16", Composition::sharded,
+                                                    ops::NarrowFormat::bf16},
+                                         NarrowCase{"tree_bf16", Composition::tree, ops::NarrowFormat::bf16}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(AllReduceTrafficTest, IsHalfOfItWhereNumbersAreNarrow) {
+  for (const Composition composition :
+       {Composition::central, Composition::sharded, Composition::ring, Composition::tree}) {
+    Parts parts(4, {12});
+    narrow_all_reduce(composition, ops::NarrowFormat::f16)(parts.tensors, 1);
+    std::size_t bytes = 0;
+    for (int i = 0; i < 4; ++i) bytes += parts.traffic({0, DeviceKind::emu, i}).first;
+    EXPECT_EQ(bytes, 2 * 3 * 24U);  // 48 bytes as they are
+  }
+}
 
 TEST(AllReduceTrafficTest, IsWhatEachCompositionPromises) {
   const Shape shape{12};  // 48 bytes at 4 locations

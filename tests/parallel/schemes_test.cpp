@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "purine/nn/layers.h"
 #include "purine/ops/loss.h"
@@ -124,6 +127,89 @@ TEST_P(SchemeTest, DiffersInSinglePrecisionByItsRoundingAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Schemes, SchemeTest, testing::ValuesIn(scheme_names()),
                          [](const auto& test) { return test.param; });
+
+/// The largest difference of a learnt variable after a step of plain descent, by its path.
+std::map<std::string, double> differences_after_a_step(const PartitionOptions& options, UpdateAt update,
+                                                       double* largest_gradient) {
+  const auto build = [](Graph& graph) {
+    const Tensor x = graph.input("x", {{8, 12}, DType::f64});
+    const Tensor label = graph.input("label", {{8}, DType::i64});
+    const Tensor hidden = ops::relu(nn::linear(x, 20, {}, "fc1"));
+    optim::sgd(ops::softmax_cross_entropy(nn::linear(hidden, 7, {}, "fc2"), label, "loss"),
+               {.learning_rate = 1});
+  };
+  Graph graph;
+  build(graph);
+  Partitioned parts = data_parallel(graph, Mesh(devices(4)), {.update = update, .partition = options});
+  test::Evaluator one(graph);
+  test::Evaluator many(parts.graph());
+  for (const Tensor input : graph.inputs()) {
+    const test::Array values = test::input_values(input, 7);
+    one.set(input, values);
+    many.set(parts.at(input), values);
+  }
+  std::map<std::string, test::Array> before;
+  for (const Variable variable : graph.variables()) before.emplace(variable.path(), one.compute(variable));
+  one.step();
+  many.step();
+  std::map<std::string, double> differences;
+  for (const Variable variable : graph.variables()) {
+    const test::Array expected = one.compute(variable);
+    *largest_gradient =
+        std::max(*largest_gradient, test::largest_difference(expected, before.at(variable.path())));
+    differences[variable.path()] = test::largest_difference(test::assemble(many, parts, variable), expected);
+  }
+  return differences;
+}
+
+TEST(SchemesTest, GradientsThatAreNarrowOnTheWireAreOffByTheirRounding) {
+  double gradient = 0;
+  for (const auto& [path, difference] : differences_after_a_step({}, UpdateAt::everywhere, &gradient)) {
+    EXPECT_LE(difference, 1e-14) << path;
+  }
+  EXPECT_GT(gradient, 0.01);
+  for (const UpdateAt update : {UpdateAt::everywhere, UpdateAt::shards, UpdateAt::one_each}) {
+    for (const auto format : {ops::NarrowFormat::f16, ops::NarrowFormat::bf16}) {
+      const double u = format == ops::NarrowFormat::f16 ? 0x1p-11 : 0x1p-8;
+      // Each sample adds at most 1/8 times a hidden value, or error, below 2 to an element of a gradient, so
+      // that the parts' sizes add up to at most 2; the sum is rounded once more. A step at rate 1 shows both.
+      const double bound = u * 2 + u * (2 + 2 * u);
+      double largest = 0;
+      for (const auto& [path, difference] :
+           differences_after_a_step({.gradient_wire = format}, update, &gradient)) {
+        EXPECT_LE(difference, bound) << path;
+        largest = std::max(largest, difference);
+      }
+      EXPECT_GT(largest, u * 1e-3);
+    }
+  }
+}
+
+TEST(SchemesTest, SayThatAnAllReduceSendsAsItDoes) {
+  Net net(4);
+  EXPECT_EQ(
+      error_text([&] {
+        data_parallel(
+            net.graph, Mesh(devices(2)),
+            {.partition = {.all_reduce = ring_all_reduce, .gradient_wire = ops::NarrowFormat::f16}});
+      }),
+      "[partition] an all-reduce is given, and how gradients are sent; hint: narrow_all_reduce makes an "
+      "all-reduce that sends narrow numbers");
+}
+
+TEST(SchemesTest, LossesAndActivationsStayAsTheyAreOnTheWire) {
+  Net net(8, DType::f32);
+  Partitioned parts =
+      data_parallel(net.graph, Mesh(devices(2)), {.partition = {.gradient_wire = ops::NarrowFormat::f16}});
+  int narrow = 0;
+  for (std::uint32_t i = 0; i < parts.graph().operator_count(); ++i) {
+    const Operator op = parts.graph().op(i);
+    if (op.type() == "narrow") ++narrow;
+    if (op.type() != "copy" || !op.path().starts_with("all_reduce/loss")) continue;
+    EXPECT_EQ(op.output().dtype(), DType::f32);
+  }
+  EXPECT_GT(narrow, 0);
+}
 
 std::size_t state_bytes(Graph& graph, Location location) {
   std::size_t bytes = 0;
