@@ -152,7 +152,7 @@ class ConvolutionRunners {
     for (const ConvolutionAlgorithm algorithm : algorithms) {
       if (!cpu::can_compute(algorithm, problem)) continue;
       KernelRegistry kernels;
-      cpu::add_convolutions(kernels, [=](auto, const auto&) { return algorithm; });
+      cpu::set_convolutions(kernels, [=](auto, const auto&) { return algorithm; });
       if (pass == ConvolutionPass::forward) {
         add(algorithm, kernels, std::make_shared<ops::Conv2d>(options), {image, weight});
       } else if (pass == ConvolutionPass::input_gradient) {

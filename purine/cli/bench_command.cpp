@@ -64,6 +64,7 @@ int bench(const BenchRequest& request) {
 
   train::LoadedJob loaded = model_job(request.model, with_parallel_options({}, request.run));
   loaded.job.optimizer.learning_rate = 0.001;
+  loaded.job.train.convolutions = request.convolutions;
   const train::ParallelSetup setup = train::parallel_setup(loaded);
   const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
   const auto build = [&](Graph& graph, Location device) {

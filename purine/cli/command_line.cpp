@@ -331,6 +331,9 @@ void CommandLine::add_bench() {
       ->type_name("N")
       ->check(whole(0));
   command->add_option("--trace", bench_.trace, "write a trace of the timed steps")->type_name("FILE");
+  command->add_option("--convolutions", bench_.convolutions, "fastest or direct, as train.convolutions")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"fastest", "direct"}));
   add_run_options(command, bench_.run);
   add_scheme_options(command, bench_.run);
   command->add_flag("--json", bench_.json, "print one JSON object");

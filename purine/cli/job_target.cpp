@@ -53,6 +53,7 @@ std::vector<train::JobSetting> with_parallel_options(std::vector<train::JobSetti
 std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run) {
   RuntimeOptions options;
   options.workers = run.workers > 0 ? run.workers : static_cast<int>(loaded.job.train.workers);
+  options.direct_convolutions = loaded.job.train.convolutions == "direct";
   options.devices = train::parallel_setup(loaded).devices();
   try {
     return std::make_unique<Runtime>(options);

@@ -75,6 +75,7 @@ struct BenchRequest {
   bool inference = false;
   std::int64_t seed = 1;
   std::optional<std::string> trace;
+  std::string convolutions = "fastest";  ///< as train.convolutions
   RunRequest run;
   bool json = false;
 };

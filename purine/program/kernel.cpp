@@ -7,6 +7,10 @@ void KernelRegistry::add(std::string_view type, BindFunction bind) {
   PURINE_CHECK(inserted);
 }
 
+void KernelRegistry::set(std::string_view type, BindFunction bind) {
+  functions_.insert_or_assign(std::string(type), std::move(bind));
+}
+
 bool KernelRegistry::has(std::string_view type) const {
   return functions_.find(type) != functions_.end();
 }

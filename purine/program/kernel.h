@@ -75,6 +75,8 @@ class KernelRegistry {
  public:
   /// Registers the kernel of an operator type; a second one of the same type is a bug.
   void add(std::string_view type, BindFunction bind);
+  /// Registers the kernel of an operator type in place of the one it has, if any.
+  void set(std::string_view type, BindFunction bind);
   bool has(std::string_view type) const;
   /// Binds a kernel. A type without one throws Error naming the operator.
   std::unique_ptr<Kernel> bind(const BindContext& context) const;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "purine/backend/cpu/convolution.h"
 #include "purine/backend/cpu/kernels.h"
 #include "purine/core/error.h"
 #include "purine/data/source.h"
@@ -46,6 +47,9 @@ Runtime::Runtime(RuntimeOptions options) : endpoint_(options.endpoint) {
     workers_[cpus[static_cast<std::size_t>(i)]] = workers * (i + 1) / count - workers * i / count;
   }
   cpu::register_cpu_kernels(cpu_kernels_);
+  if (options.direct_convolutions) {
+    cpu::set_convolutions(cpu_kernels_, [](auto, const auto&) { return cpu::ConvolutionAlgorithm::direct; });
+  }
   data::register_kernels(cpu_kernels_);
 }
 

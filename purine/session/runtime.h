@@ -22,6 +22,9 @@ struct RuntimeOptions {
   /// This process's devices; those of other ranks are left out, so that a mesh's locations can be given as
   /// they are. `cpu:0` is always among them: the host reads, writes and brings data in there.
   std::vector<Location> devices = {};
+  /// Convolutions are summed as they are defined, also where another algorithm (Winograd's) is faster, whose
+  /// results are rounded a few times more.
+  bool direct_convolutions = false;
   /// What emulated devices are like.
   emu::EmulatedOptions emulated = {};
   /// The other processes of the run, if there are any. It must outlive the runtime.

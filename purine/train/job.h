@@ -59,6 +59,7 @@ struct Job {
     std::int64_t steps = 0;
     std::int64_t seed = 1;
     std::int64_t workers = 0;
+    std::string convolutions = "fastest";
     std::string run_folder = {};
     std::int64_t evaluate_every = 1;
     std::int64_t report_every = 50;

@@ -293,6 +293,13 @@ std::vector<JobKey> train_keys() {
        .range = between(0, 1024),
        .on_resume = may_change},
       {.section = "train",
+       .name = "convolutions",
+       .help =
+           "How convolutions are computed: with the fastest algorithm for their shapes, or always as they are "
+           "defined, which rounds a little less.",
+       .member = member(&Job::train, &Train::convolutions),
+       .choices = {"fastest", "direct"}},
+      {.section = "train",
        .name = "run_folder",
        .help =
            "Where checkpoints, metrics and the trace go. Unless a run is resumed it must not exist. Empty: "

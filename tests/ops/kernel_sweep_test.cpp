@@ -116,7 +116,7 @@ TEST(KernelSweep, EveryAlgorithmOfAConvolutionAgreesWithDouble) {
     SCOPED_TRACE(cpu::name_of(algorithm));
     int computed = 0;
     KernelRegistry kernels;
-    cpu::add_convolutions(kernels, [&](cpu::ConvolutionPass, const cpu::ConvolutionProblem& problem) {
+    cpu::set_convolutions(kernels, [&](cpu::ConvolutionPass, const cpu::ConvolutionProblem& problem) {
       const bool can = cpu::can_compute(algorithm, problem);
       computed += can ? 1 : 0;
       return can ? algorithm : ConvolutionAlgorithm::direct;

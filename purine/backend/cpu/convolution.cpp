@@ -321,16 +321,16 @@ std::unique_ptr<Kernel> make_convolution(ConvolutionPass pass, const Convolution
   return direct_convolution(pass, problem);
 }
 
-void add_convolutions(KernelRegistry& registry, const ChooseConvolution& choose) {
-  registry.add("conv2d", [choose](const BindContext& context) { return bind_conv2d(context, choose); });
-  registry.add("conv2d_input_gradient",
+void set_convolutions(KernelRegistry& registry, const ChooseConvolution& choose) {
+  registry.set("conv2d", [choose](const BindContext& context) { return bind_conv2d(context, choose); });
+  registry.set("conv2d_input_gradient",
                [choose](const BindContext& context) { return bind_conv2d_input_gradient(context, choose); });
-  registry.add("conv2d_weight_gradient",
+  registry.set("conv2d_weight_gradient",
                [choose](const BindContext& context) { return bind_conv2d_weight_gradient(context, choose); });
 }
 
 void register_convolution(KernelRegistry& registry) {
-  add_convolutions(registry, choose_convolution);
+  set_convolutions(registry, choose_convolution);
 }
 
 }  // namespace purine::cpu

@@ -16,8 +16,8 @@ std::unique_ptr<Kernel> make_convolution(ConvolutionPass pass, const Convolution
 
 using ChooseConvolution = std::function<ConvolutionAlgorithm(ConvolutionPass, const ConvolutionProblem&)>;
 
-/// Adds the kernels of the three operators, with algorithms chosen by `choose`; f64 is always computed by
-/// plain loops.
-void add_convolutions(KernelRegistry& registry, const ChooseConvolution& choose);
+/// Gives the three operators kernels whose algorithms `choose` chooses; f64 is always computed by plain
+/// loops.
+void set_convolutions(KernelRegistry& registry, const ChooseConvolution& choose);
 
 }  // namespace purine::cpu

@@ -3,6 +3,14 @@
 #include "purine/backend/cpu/winograd.h"
 
 namespace purine::cpu {
+namespace {
+
+/// Outputs of a tile a side.
+int tile_of(ConvolutionAlgorithm algorithm) {
+  return algorithm == ConvolutionAlgorithm::winograd_2 ? 2 : 4;
+}
+
+}  // namespace
 
 std::string_view name_of(ConvolutionAlgorithm algorithm) {
   switch (algorithm) {
@@ -18,7 +26,8 @@ std::string_view name_of(ConvolutionAlgorithm algorithm) {
 
 bool can_compute(ConvolutionAlgorithm algorithm, const ConvolutionProblem& problem) {
   if (algorithm == ConvolutionAlgorithm::direct) return true;
-  return problem.layout == Layout::channels_last && winograd_applies(problem.weight, problem.options);
+  return problem.layout == Layout::channels_last &&
+         winograd_applies(problem.weight, problem.options, tile_of(algorithm));
 }
 
 ConvolutionAlgorithm choose_convolution(ConvolutionPass pass, const ConvolutionProblem& problem) {
@@ -36,13 +45,22 @@ ConvolutionAlgorithm choose_convolution(ConvolutionPass pass, const ConvolutionP
   // channels of one side. The last summand is the transform of the weights.
   const auto pixels = static_cast<double>(problem.output[0] * problem.output[2] * problem.output[3]);
   const double direct = static_cast<double>(problem.weight[2] * problem.weight[3]) * pixels;
-  const double winograd_2 = tiles(2) * (19 + 250 / outputs + 150 / inputs) + 465;
-  const double winograd_4 = tiles(4) * (46 + 600 / outputs + 500 / inputs) + 900;
+  const auto time = [&](ConvolutionAlgorithm algorithm) {
+    const int tile = tile_of(algorithm);
+    const bool four_points = tile + problem.weight[2] == 5;
+    return tiles(tile) *
+               (four_points ? 19 + 250 / outputs + 150 / inputs : 46 + 600 / outputs + 500 / inputs) +
+           (four_points ? 465 : 900);
+  };
   constexpr double worthwhile = 0.9;  // what the estimates are good to
-  const bool small_tiles = winograd_2 < winograd_4;
-  const auto algorithm = small_tiles ? ConvolutionAlgorithm::winograd_2 : ConvolutionAlgorithm::winograd_4;
-  const bool wins = (small_tiles ? winograd_2 : winograd_4) < worthwhile * direct;
-  return wins && can_compute(algorithm, problem) ? algorithm : ConvolutionAlgorithm::direct;
+  ConvolutionAlgorithm fastest = ConvolutionAlgorithm::direct;
+  double least = worthwhile * direct;
+  for (const auto algorithm : {ConvolutionAlgorithm::winograd_2, ConvolutionAlgorithm::winograd_4}) {
+    if (!can_compute(algorithm, problem) || time(algorithm) >= least) continue;
+    fastest = algorithm;
+    least = time(algorithm);
+  }
+  return fastest;
 }
 
 }  // namespace purine::cpu

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "purine/backend/cpu/winograd_layout.h"
 #include "purine/backend/cpu/winograd_transforms.h"
@@ -13,10 +12,9 @@ namespace {
 using ops::Conv2dOptions;
 
 constexpr int most_points = 6;
-constexpr std::int64_t kernel_elements = 9;
 /// Bytes of transformed pixels and products that a part works on at a time: what stays in a second-level
 /// cache of half a megabyte and more.
-constexpr std::int64_t block_bytes = 640 << 10;
+constexpr std::int64_t block_bytes = 512 << 10;
 /// The least and most tiles of a block: the transformed weights are read once a block.
 constexpr std::int64_t least_block_tiles = 16;
 constexpr std::int64_t most_block_tiles = 96;
@@ -30,7 +28,7 @@ struct WeightSteps {
   bool turned = false;
 };
 
-/// A convolution: every result is the sum over a 3 x 3 window whose first pixel is `top` rows above and
+/// A convolution: every result is the sum over a square window whose first pixel is `top` rows above and
 /// `left` columns before it, where pixels outside of the image are 0.
 struct Correlation {
   PixelGrid image;
@@ -39,7 +37,15 @@ struct Correlation {
   std::int64_t left = 0;
   WeightSteps weight_steps;
   bool has_bias = false;
+  int kernel = 0;
   int tile = 0;
+
+  std::int64_t kernel_elements() const { return std::int64_t{kernel} * kernel; }
+  const WinogradTransforms& transforms() const {
+    const WinogradTransforms* found = winograd_transforms(kernel, tile);
+    PURINE_CHECK(found != nullptr);
+    return *found;
+  }
 };
 
 /// Forward and input gradient. A part has some tiles and some of the results' channels: it transforms the
@@ -47,9 +53,7 @@ struct Correlation {
 class WinogradCorrelation final : public Kernel {
  public:
   explicit WinogradCorrelation(const Correlation& correlation)
-      : c_(correlation),
-        transforms_(winograd_transforms(correlation.tile)),
-        tiles_(correlation.result, correlation.tile) {
+      : c_(correlation), transforms_(correlation.transforms()), tiles_(correlation.result, correlation.tile) {
     constexpr std::int64_t least_tiles = 256;     // so that transforming the weights again costs 4% at most
     constexpr std::int64_t least_channels = 128;  // so that transforming the pixels again costs 5% at most
     tile_parts_ = std::clamp<std::int64_t>(tiles_.count / least_tiles, 1, most_parts);
@@ -182,9 +186,7 @@ class WinogradCorrelation final : public Kernel {
 class WinogradWeightGradient final : public Kernel {
  public:
   explicit WinogradWeightGradient(const Correlation& correlation)
-      : c_(correlation),
-        transforms_(winograd_transforms(correlation.tile)),
-        tiles_(correlation.result, correlation.tile) {
+      : c_(correlation), transforms_(correlation.transforms()), tiles_(correlation.result, correlation.tile) {
     constexpr std::int64_t least_channels = 96;  // so that transforming the pixels again costs 7% at most
     parts_ = std::clamp<std::int64_t>(c_.result.channels / least_channels, 1, most_parts);
     const std::int64_t columns = widest_part();
@@ -216,12 +218,12 @@ class WinogradWeightGradient final : public Kernel {
       transform_block(call, begin, end, first_channel, panels, scratch);
       add_products(end - begin, panels, block > 0, scratch);
     }
-    const std::int64_t output_step = c_.image.channels * kernel_elements;
+    const std::int64_t output_step = c_.image.channels * c_.kernel_elements();
     for (const Panels::Panel& panel : panels) {
       for (std::int64_t c = 0; c < c_.image.channels; ++c) {
         transforms_.weight_gradient(
             scratch + sums_ + panel.first * c_.image.channels + c * panel.columns, sum_step_, panel.count,
-            call.output<float>(0) + (first_channel + panel.first) * output_step + c * kernel_elements,
+            call.output<float>(0) + (first_channel + panel.first) * output_step + c * c_.kernel_elements(),
             output_step);
       }
     }
@@ -314,48 +316,50 @@ PixelGrid grid_of(const Shape& shape) {
   return {shape[0], shape[2], shape[3], shape[1]};
 }
 
+Correlation correlation_of(const Shape& image, const Shape& weight, const Shape& result,
+                           const Conv2dOptions& options, int tile) {
+  Correlation correlation;
+  correlation.image = grid_of(image);
+  correlation.result = grid_of(result);
+  correlation.top = options.padding[0];
+  correlation.left = options.padding[1];
+  correlation.kernel = static_cast<int>(weight[2]);
+  correlation.tile = tile;
+  return correlation;
+}
+
 }  // namespace
 
-bool winograd_applies(const Shape& weight, const Conv2dOptions& options) {
-  return weight[2] == 3 && weight[3] == 3 && options.stride == std::array<std::int64_t, 2>{1, 1} &&
-         options.dilation == std::array<std::int64_t, 2>{1, 1} && options.groups == 1;
+bool winograd_applies(const Shape& weight, const Conv2dOptions& options, int tile) {
+  return options.stride == std::array<std::int64_t, 2>{1, 1} &&
+         options.dilation == std::array<std::int64_t, 2>{1, 1} && options.groups == 1 &&
+         weight[2] == weight[3] && weight[2] <= 5 &&
+         winograd_transforms(static_cast<int>(weight[2]), tile) != nullptr;
 }
 
 std::unique_ptr<Kernel> winograd_convolution(const Shape& image, const Shape& weight, const Shape& output,
                                              const Conv2dOptions& options, bool has_bias, int tile) {
-  Correlation correlation;
-  correlation.image = grid_of(image);
-  correlation.result = grid_of(output);
-  correlation.top = options.padding[0];
-  correlation.left = options.padding[1];
-  correlation.weight_steps = {weight[1] * kernel_elements, kernel_elements, false};
+  Correlation correlation = correlation_of(image, weight, output, options, tile);
+  correlation.weight_steps = {weight[1] * correlation.kernel_elements(), correlation.kernel_elements(),
+                              false};
   correlation.has_bias = has_bias;
-  correlation.tile = tile;
   return std::make_unique<WinogradCorrelation>(correlation);
 }
 
 std::unique_ptr<Kernel> winograd_input_gradient(const Shape& image, const Shape& weight, const Shape& output,
                                                 const Conv2dOptions& options, int tile) {
-  // dx[i] = sum over p of dy[i + top - p] w[p] = sum over q of dy[i - (2 - top) + q] w[2 - q]
-  Correlation correlation;
-  correlation.image = grid_of(output);
-  correlation.result = grid_of(image);
-  correlation.top = 2 - options.padding[0];
-  correlation.left = 2 - options.padding[1];
-  correlation.weight_steps = {kernel_elements, weight[1] * kernel_elements, true};
-  correlation.tile = tile;
+  // With k = K - 1: dx[i] = sum over p of dy[i + top - p] w[p] = sum over q of dy[i - (k - top) + q] w[k - q]
+  Correlation correlation = correlation_of(output, weight, image, options, tile);
+  correlation.top = weight[2] - 1 - options.padding[0];
+  correlation.left = weight[3] - 1 - options.padding[1];
+  correlation.weight_steps = {correlation.kernel_elements(), weight[1] * correlation.kernel_elements(), true};
   return std::make_unique<WinogradCorrelation>(correlation);
 }
 
-std::unique_ptr<Kernel> winograd_weight_gradient(const Shape& image, const Shape&, const Shape& output,
+std::unique_ptr<Kernel> winograd_weight_gradient(const Shape& image, const Shape& weight, const Shape& output,
                                                  const Conv2dOptions& options, bool has_bias, int tile) {
-  Correlation correlation;
-  correlation.image = grid_of(image);
-  correlation.result = grid_of(output);
-  correlation.top = options.padding[0];
-  correlation.left = options.padding[1];
+  Correlation correlation = correlation_of(image, weight, output, options, tile);
   correlation.has_bias = has_bias;
-  correlation.tile = tile;
   return std::make_unique<WinogradWeightGradient>(correlation);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "purine/backend/cpu/simd.h"
-#include "purine/core/error.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "purine/backend/cpu/winograd_transforms.cpp"
@@ -16,11 +15,10 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kernel = 3;
-
-/// The transforms of one dimension for m = 2; see the header for the matrices. Each reads vectors `stride`
-/// apart and writes its results one after the other.
-struct Tile2 {
+/// The transforms of one dimension for r = 3, m = 2; see the header for the matrices. Each reads vectors
+/// `stride` apart and writes its results one after the other.
+struct Tile3To2 {
+  static constexpr int kernel = 3;
   static constexpr int outputs = 2;
   static constexpr int points = 4;
 
@@ -67,9 +65,9 @@ struct Tile2 {
   }
 };
 
-/// The same for m = 4: what the points a and -a, or b and -b, share is computed once.
-struct Tile4 {
-  static constexpr int outputs = 4;
+/// What all tiles of 6 x 6 pixels have in common. What the points a and -a, or b and -b, share is computed
+/// once.
+struct SixPoints {
   static constexpr int points = 6;
   static constexpr float a = 0.707106781F;
   static constexpr float b = 1.414213562F;
@@ -91,6 +89,13 @@ struct Tile4 {
     to[4] = hn::NegMulAdd(hn::Set(d, b), odd_b, even_b);
     to[5] = hn::Add(hn::NegMulAdd(middle, x3, x1), x[5 * stride]);
   }
+};
+
+/// r = 3, m = 4.
+struct Tile3To4 : SixPoints {
+  static constexpr int kernel = 3;
+  static constexpr int outputs = 4;
+
   template <typename D, typename V>
   static HWY_INLINE void weight(D d, const V* w, int stride, V* to) {
     const V even_a = hn::Mul(hn::Set(d, -2.0F / 3), hn::MulAdd(hn::Set(d, 0.5F), w[2 * stride], w[0]));
@@ -139,6 +144,61 @@ struct Tile4 {
     to[1] =
         hn::MulAdd(hn::Set(d, -2.0F / 3 * a), difference_a, hn::Mul(hn::Set(d, 1.0F / 6 * b), difference_b));
     to[2] = hn::MulAdd(hn::Set(d, 0.5F), sum_a, hn::MulAdd(hn::Set(d, 2.0F), sum_b, z[5 * stride]));
+  }
+};
+
+/// r = 5, m = 2.
+struct Tile5To2 : SixPoints {
+  static constexpr int kernel = 5;
+  static constexpr int outputs = 2;
+
+  template <typename D, typename V>
+  static HWY_INLINE void weight(D d, const V* w, int stride, V* to) {
+    const V w0 = w[0], w1 = w[stride], w2 = w[2 * stride], w3 = w[3 * stride], w4 = w[4 * stride];
+    const V half = hn::Set(d, 0.5F);
+    const V two = hn::Set(d, 2.0F);
+    const V even_a = hn::Mul(hn::Set(d, -2.0F / 3), hn::MulAdd(half, hn::MulAdd(half, w4, w2), w0));
+    const V even_b = hn::Mul(hn::Set(d, 1.0F / 6), hn::MulAdd(two, hn::MulAdd(two, w4, w2), w0));
+    const V odd_a = hn::MulAdd(half, w3, w1);
+    const V odd_b = hn::MulAdd(two, w3, w1);
+    const V factor_a = hn::Set(d, -2.0F / 3 * a);
+    const V factor_b = hn::Set(d, 1.0F / 6 * b);
+    to[0] = w0;
+    to[1] = hn::MulAdd(factor_a, odd_a, even_a);
+    to[2] = hn::NegMulAdd(factor_a, odd_a, even_a);
+    to[3] = hn::MulAdd(factor_b, odd_b, even_b);
+    to[4] = hn::NegMulAdd(factor_b, odd_b, even_b);
+    to[5] = w4;
+  }
+  template <typename D, typename V>
+  static HWY_INLINE void output(D d, const V* z, int stride, V* to) {
+    const V z1 = z[stride], z2 = z[2 * stride], z3 = z[3 * stride], z4 = z[4 * stride];
+    to[0] = hn::Add(z[0], hn::Add(hn::Add(z1, z2), hn::Add(z3, z4)));
+    to[1] =
+        hn::MulAdd(hn::Set(d, a), hn::Sub(z1, z2), hn::MulAdd(hn::Set(d, b), hn::Sub(z3, z4), z[5 * stride]));
+  }
+  template <typename D, typename V>
+  static HWY_INLINE void output_gradient(D d, const V* dy, int stride, V* to) {
+    to[0] = dy[0];
+    to[1] = hn::MulAdd(hn::Set(d, a), dy[stride], dy[0]);
+    to[2] = hn::NegMulAdd(hn::Set(d, a), dy[stride], dy[0]);
+    to[3] = hn::MulAdd(hn::Set(d, b), dy[stride], dy[0]);
+    to[4] = hn::NegMulAdd(hn::Set(d, b), dy[stride], dy[0]);
+    to[5] = dy[stride];
+  }
+  template <typename D, typename V>
+  static HWY_INLINE void weight_gradient(D d, const V* z, int stride, V* to) {
+    const V sum_a = hn::Mul(hn::Set(d, -2.0F / 3), hn::Add(z[stride], z[2 * stride]));
+    const V sum_b = hn::Mul(hn::Set(d, 1.0F / 6), hn::Add(z[3 * stride], z[4 * stride]));
+    const V difference_a = hn::Mul(hn::Set(d, -2.0F / 3 * a), hn::Sub(z[stride], z[2 * stride]));
+    const V difference_b = hn::Mul(hn::Set(d, 1.0F / 6 * b), hn::Sub(z[3 * stride], z[4 * stride]));
+    const V half = hn::Set(d, 0.5F);
+    const V two = hn::Set(d, 2.0F);
+    to[0] = hn::Add(z[0], hn::Add(sum_a, sum_b));
+    to[1] = hn::Add(difference_a, difference_b);
+    to[2] = hn::MulAdd(half, sum_a, hn::Mul(two, sum_b));
+    to[3] = hn::MulAdd(half, difference_a, hn::Mul(two, difference_b));
+    to[4] = hn::MulAdd(hn::Set(d, 0.25F), sum_a, hn::MulAdd(hn::Set(d, 4.0F), sum_b, z[5 * stride]));
   }
 };
 
@@ -221,6 +281,7 @@ template <typename Tile>
 void weight(const float* from, std::int64_t output_step, std::int64_t input_step, bool turned,
             std::int64_t channels, std::int64_t count, std::int64_t columns, float* to, std::int64_t step) {
   constexpr int n = Tile::points;
+  constexpr int kernel = Tile::kernel;
   constexpr int taps = kernel * kernel;
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
@@ -255,6 +316,7 @@ template <typename Tile>
 void weight_gradient(const float* from, std::int64_t step, std::int64_t count, float* to,
                      std::int64_t output_step) {
   constexpr int n = Tile::points;
+  constexpr int kernel = Tile::kernel;
   for_vectors(count, [&](auto d, std::int64_t o) HWY_ATTR {
     using V = hn::Vec<decltype(d)>;
     V transformed[n * kernel];
@@ -278,12 +340,16 @@ void weight_gradient(const float* from, std::int64_t step, std::int64_t count, f
 }
 
 template <typename Tile>
-constexpr WinogradTransforms transforms = {Tile::outputs,        Tile::points, input<Tile>,
-                                           weight<Tile>,         output<Tile>, output_gradient<Tile>,
-                                           weight_gradient<Tile>};
+constexpr WinogradTransforms transforms = {Tile::kernel,          Tile::outputs,        Tile::points,
+                                           input<Tile>,           weight<Tile>,         output<Tile>,
+                                           output_gradient<Tile>, weight_gradient<Tile>};
 
-const WinogradTransforms* transforms_of(int outputs) {
-  return outputs == Tile2::outputs ? &transforms<Tile2> : &transforms<Tile4>;
+const WinogradTransforms* transforms_of(int kernel, int outputs) {
+  for (const WinogradTransforms* each :
+       {&transforms<Tile3To2>, &transforms<Tile3To4>, &transforms<Tile5To2>}) {
+    if (each->kernel == kernel && each->outputs == outputs) return each;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -295,9 +361,8 @@ namespace purine::cpu {
 
 HWY_EXPORT(transforms_of);
 
-const WinogradTransforms& winograd_transforms(int outputs) {
-  PURINE_CHECK(outputs == 2 || outputs == 4);
-  return *HWY_DYNAMIC_DISPATCH(transforms_of)(outputs);
+const WinogradTransforms* winograd_transforms(int kernel, int outputs) {
+  return HWY_DYNAMIC_DISPATCH(transforms_of)(kernel, outputs);
 }
 
 }  // namespace purine::cpu

@@ -28,56 +28,62 @@ using test::normal_array;
 
 using Matrix = std::vector<std::vector<double>>;
 
-/// The absolute values of the three matrices for m outputs, from their definition: with the points p_i and
-/// N(x) = product of (x - p_i), row i of B^T is N(x) / (x - p_i), of G is (1, p_i, p_i^2) / N'(p_i), of A is
-/// (1, p_i, ..., p_i^(m - 1)); the last ones, for infinity, are N(x), (0, 0, 1) and (0, ..., 0, 1).
+/// The absolute values of the three matrices for m outputs and a kernel of r, from their definition: with the
+/// points p_i and N(x) = product of (x - p_i), row i of B^T is N(x) / (x - p_i), of G is (1, p_i, ...,
+/// p_i^(r - 1)) / N'(p_i), of A is (1, p_i, ..., p_i^(m - 1)); the last ones, for infinity, are N(x),
+/// (0, ..., 0, 1) and (0, ..., 0, 1).
 struct Transforms {
-  explicit Transforms(int outputs) : m(outputs), n(outputs + 2) {
-    const double a = std::sqrt(0.5);
+  Transforms(int outputs, int kernel) : m(outputs), r(kernel), n(outputs + kernel - 1) {
+    const double root = std::sqrt(0.5);
     const std::vector<double> points =
-        m == 2 ? std::vector<double>{0, 1, -1} : std::vector<double>{0, a, -a, 2 * a, -2 * a};
-    for (std::size_t i = 0; i <= points.size(); ++i) {
-      const bool infinite = i == points.size();
-      std::vector<double> polynomial{1};
+        n == 4 ? std::vector<double>{0, 1, -1} : std::vector<double>{0, root, -root, 2 * root, -2 * root};
+    for (std::size_t i = 0; i < points.size(); ++i) {
       double derivative = 1;
-      for (std::size_t j = 0; j < points.size(); ++j) {
-        if (j == i) continue;
-        std::vector<double> product(polynomial.size() + 1);
-        for (std::size_t k = 0; k < polynomial.size(); ++k) {
-          product[k + 1] += polynomial[k];
-          product[k] -= points[j] * polynomial[k];
-        }
-        polynomial = product;
-        if (!infinite) derivative *= points[i] - points[j];
-      }
-      polynomial.resize(static_cast<std::size_t>(n));
-      b.push_back(polynomial);
-      g.push_back(infinite ? std::vector<double>{0, 0, 1} : powers(points[i], 3, derivative));
-      a_.push_back(powers(infinite ? 0 : points[i], m, 1));
-      if (infinite)
-        a_.back() = [&] {
-          std::vector<double> last(static_cast<std::size_t>(m));
-          last.back() = 1;
-          return last;
-        }();
+      for (std::size_t j = 0; j < points.size(); ++j) derivative *= j == i ? 1 : points[i] - points[j];
+      b.push_back(product_without(points, i));
+      g.push_back(powers(points[i], r, derivative));
+      a.push_back(powers(points[i], m, 1));
     }
-    for (Matrix* matrix : {&b, &g, &a_}) {
+    b.push_back(product_without(points, points.size()));
+    g.push_back(last_unit(r));
+    a.push_back(last_unit(m));
+    for (Matrix* matrix : {&b, &g, &a}) {
       for (std::vector<double>& row : *matrix) {
         for (double& value : row) value = std::abs(value);
       }
     }
+  }
+
+  int m;
+  int r;
+  int n;
+  Matrix b;  // |B^T|, n x n
+  Matrix g;  // |G|, n x r
+  Matrix a;  // |A|, n x m
+
+ private:
+  /// The n coefficients of the product of (x - p) over all points but one.
+  std::vector<double> product_without(const std::vector<double>& points, std::size_t left_out) const {
+    std::vector<double> polynomial(static_cast<std::size_t>(n));
+    polynomial[0] = 1;
+    for (std::size_t j = 0; j < points.size(); ++j) {
+      if (j == left_out) continue;
+      for (std::size_t k = polynomial.size(); k-- > 0;) {
+        polynomial[k] = (k == 0 ? 0 : polynomial[k - 1]) - points[j] * polynomial[k];
+      }
+    }
+    return polynomial;
   }
   static std::vector<double> powers(double point, int count, double divisor) {
     std::vector<double> row;
     for (int k = 0; k < count; ++k) row.push_back(std::pow(point, k) / divisor);
     return row;
   }
-
-  int m;
-  int n;
-  Matrix b;   // |B^T|, n x n
-  Matrix g;   // |G|, n x 3
-  Matrix a_;  // |A|, n x m
+  static std::vector<double> last_unit(int count) {
+    std::vector<double> row(static_cast<std::size_t>(count));
+    row.back() = 1;
+    return row;
+  }
 };
 
 /// matrix * x * matrix^T for a square x; `transposed` for matrix^T * x * matrix.
@@ -151,9 +157,9 @@ Array forward_terms(const Transforms& t, const Array& image, const Shape& result
   std::vector<Matrix> weights;
   for (std::int64_t o = 0; o < result_shape[1]; ++o) {
     for (std::int64_t c = 0; c < channels; ++c) {
-      Matrix w = square(3);
-      for (int p = 0; p < 3; ++p) {
-        for (int q = 0; q < 3; ++q)
+      Matrix w = square(t.r);
+      for (int p = 0; p < t.r; ++p) {
+        for (int q = 0; q < t.r; ++q)
           w[static_cast<std::size_t>(p)][static_cast<std::size_t>(q)] = std::abs(weight(o, c, p, q));
       }
       weights.push_back(both_sides(t.g, w));
@@ -170,7 +176,7 @@ Array forward_terms(const Transforms& t, const Array& image, const Shape& result
         add_products(transformed[static_cast<std::size_t>(c)],
                      weights[static_cast<std::size_t>(o * channels + c)], sum);
       }
-      const Matrix tile = both_sides(t.a_, sum, true);
+      const Matrix tile = both_sides(t.a, sum, true);
       for (std::int64_t i = row; i < std::min(row + t.m, result_shape[2]); ++i) {
         for (std::int64_t j = column; j < std::min(column + t.m, result_shape[3]); ++j) {
           result.set(((s * result_shape[1] + o) * result_shape[2] + i) * result_shape[3] + j,
@@ -186,11 +192,11 @@ Array weight_gradient_terms(const Transforms& t, const Array& image, const Array
                             const Conv2dOptions& options) {
   const std::int64_t channels = image.shape()[1];
   const std::int64_t outputs = output_gradient.shape()[1];
-  Array result({{outputs, channels, 3, 3}, DType::f64});
+  Array result({{outputs, channels, t.r, t.r}, DType::f64});
   std::vector<Matrix> sums(static_cast<std::size_t>(outputs * channels), square(t.n));
   for_tiles(output_gradient.shape(), t.m, [&](std::int64_t s, std::int64_t row, std::int64_t column) {
     for (std::int64_t o = 0; o < outputs; ++o) {
-      const Matrix gradient = both_sides(t.a_, pixels(output_gradient, s, o, row, column, t.m));
+      const Matrix gradient = both_sides(t.a, pixels(output_gradient, s, o, row, column, t.m));
       for (std::int64_t c = 0; c < channels; ++c) {
         add_products(
             gradient,
@@ -199,10 +205,11 @@ Array weight_gradient_terms(const Transforms& t, const Array& image, const Array
       }
     }
   });
-  for (std::size_t k = 0; k < sums.size(); ++k) {
-    const Matrix kernel = both_sides(t.g, sums[k], true);
-    for (std::size_t i = 0; i < 9; ++i)
-      result.set(static_cast<std::int64_t>(9 * k + i), kernel[i / 3][i % 3]);
+  std::int64_t at = 0;
+  for (const Matrix& sum : sums) {
+    for (const std::vector<double>& row : both_sides(t.g, sum, true)) {
+      for (const double value : row) result.set(at++, value);
+    }
   }
   return result;
 }
@@ -221,7 +228,7 @@ void expect_within(const Array& actual, const Array& expected, const Array& term
 
 KernelRegistry kernels_of(ConvolutionAlgorithm algorithm) {
   KernelRegistry registry;
-  cpu::add_convolutions(registry, [=](cpu::ConvolutionPass, const cpu::ConvolutionProblem& problem) {
+  cpu::set_convolutions(registry, [=](cpu::ConvolutionPass, const cpu::ConvolutionProblem& problem) {
     return cpu::can_compute(algorithm, problem) ? algorithm : ConvolutionAlgorithm::direct;
   });
   return registry;
@@ -244,9 +251,9 @@ Array values(const Shape& shape, std::uint64_t stream) {
 }
 
 // Roundings that a result passes through, constants that are no f32 numbers included. Input: two dimensions
-// of at most 3; weight: 4 each; result: 4 each; output gradient: 3 each; weight gradient: 5 each.
+// of at most 3; weight: 5 each; result: 4 each; output gradient: 3 each; weight gradient: 5 each.
 constexpr double forward_roundings(std::int64_t channels) {
-  return 2 * 3 + 2 * 4 + static_cast<double>(channels) + 2 * 4 + 1;
+  return 2 * 3 + 2 * 5 + static_cast<double>(channels) + 2 * 4 + 1;
 }
 constexpr double weight_gradient_roundings(std::int64_t tiles) {
   return 2 * 3 + 2 * 3 + static_cast<double>(tiles) + 2 * 5;
@@ -262,17 +269,19 @@ void compare(const Problem& problem) {
   const Array output_gradient = values(output_shape, 4);
   const auto input_gradient = std::make_shared<ops::Conv2dInputGradient>(
       options, std::array<std::int64_t, 2>{image_shape[2], image_shape[3]});
-  const auto weight_gradient =
-      std::make_shared<ops::Conv2dWeightGradient>(options, std::array<std::int64_t, 2>{3, 3}, true);
   const std::int64_t channels = image_shape[1];
   const std::int64_t outputs = weight_shape[0];
-  const auto weight_at = [&](std::int64_t o, std::int64_t c, int p, int q) {
-    return weight.at(((o * channels + c) * 3 + p) * 3 + q);
+  const std::int64_t extent = weight_shape[2];
+  const auto weight_gradient =
+      std::make_shared<ops::Conv2dWeightGradient>(options, std::array{extent, extent}, true);
+  const auto weight_at = [&](std::int64_t o, std::int64_t c, std::int64_t p, std::int64_t q) {
+    return weight.at(((o * channels + c) * extent + p) * extent + q);
   };
   for (const int m : {2, 4}) {
+    if (!cpu::winograd_applies(weight_shape, options, m)) continue;
     const std::string what = "m = " + std::to_string(m) + ", image " + image_shape.text() + ", weight " +
                              weight_shape.text() + " " + forward->attributes();
-    const Transforms transforms(m);
+    const Transforms transforms(m, static_cast<int>(extent));
     Array terms =
         forward_terms(transforms, image, output_shape, options.padding[0], options.padding[1], weight_at);
     const std::int64_t plane = output_shape[2] * output_shape[3];
@@ -282,16 +291,17 @@ void compare(const Problem& problem) {
     expect_within(run(forward, {image, weight, bias}, m)[0],
                   test::run_operator(forward, {image, weight, bias})[0], terms, forward_roundings(channels),
                   "forward, " + what);
-    expect_within(
-        run(input_gradient, {output_gradient, weight}, m)[0],
-        test::run_operator(input_gradient, {output_gradient, weight})[0],
-        forward_terms(
-            transforms, output_gradient, image_shape, 2 - options.padding[0], 2 - options.padding[1],
-            [&](std::int64_t c, std::int64_t o, int p, int q) { return weight_at(o, c, 2 - p, 2 - q); }),
-        forward_roundings(outputs), "input gradient, " + what);
+    expect_within(run(input_gradient, {output_gradient, weight}, m)[0],
+                  test::run_operator(input_gradient, {output_gradient, weight})[0],
+                  forward_terms(transforms, output_gradient, image_shape, extent - 1 - options.padding[0],
+                                extent - 1 - options.padding[1],
+                                [&](std::int64_t c, std::int64_t o, int p, int q) {
+                                  return weight_at(o, c, extent - 1 - p, extent - 1 - q);
+                                }),
+                  forward_roundings(outputs), "input gradient, " + what);
     const std::vector<Array> actual = run(weight_gradient, {image, output_gradient}, m);
     const std::vector<Array> expected = test::run_operator(weight_gradient, {image, output_gradient});
-    const auto tiles = [&](std::int64_t extent) { return (extent + m - 1) / m; };
+    const auto tiles = [&](std::int64_t length) { return (length + m - 1) / m; };
     expect_within(actual[0], expected[0], weight_gradient_terms(transforms, image, output_gradient, options),
                   weight_gradient_roundings(image_shape[0] * tiles(output_shape[2]) * tiles(output_shape[3])),
                   "weight gradient, " + what);
@@ -339,6 +349,15 @@ TEST(WinogradTest, EveryPadding) {
   });
 }
 
+TEST(WinogradTest, FiveByFive) {
+  test::with_every_vector_target([] {
+    compare({{.padding = {2, 2, 2, 2}}, {2, 16, 8, 8}, {32, 16, 5, 5}});
+    compare({{.padding = {2, 2, 2, 2}}, {1, 5, 7, 9}, {19, 5, 5, 5}});
+    compare({{.padding = {0, 1, 4, 5}}, {2, 1, 6, 5}, {2, 1, 5, 5}});
+    compare({{}, {1, 3, 5, 5}, {2, 3, 5, 5}});
+  });
+}
+
 TEST(WinogradTest, ASinglePixelOfOutput) {
   test::with_every_vector_target([] { compare({{}, {1, 6, 3, 3}, {5, 6, 3, 3}}); });
 }
@@ -381,42 +400,43 @@ TEST(WinogradTest, PartsGiveTheSameBitsInAnyOrder) {
   }
 }
 
-/// The error's growth over plain sums that the choice of points promises, in root mean square.
+/// In root mean square, beside sums in f32 over channels and the elements of the window.
 TEST(WinogradTest, ErrorsAreLittleLargerThanThoseOfPlainSums) {
-  const Array image = values({1, 128, 24, 24}, 1);
-  const Array weight = values({8, 128, 3, 3}, 2);
-  const auto forward = std::make_shared<ops::Conv2d>(padded);
-  const Array exact = test::run_operator(forward, {image, weight})[0];
-  const auto error = [&](const Array& actual) {
-    double squares = 0;
-    for (std::int64_t i = 0; i < exact.elements(); ++i) {
-      const double difference = actual.at(i) - exact.at(i);
-      squares += difference * difference;
-    }
-    return std::sqrt(squares / static_cast<double>(exact.elements()));
-  };
-  // Plain sums in f32, over channels within each element of the kernel's window.
-  Array plain({exact.shape(), DType::f32});
-  const Array single_image = image.as(DType::f32);
-  for (std::int64_t o = 0; o < 8; ++o) {
-    for (std::int64_t i = 0; i < 24; ++i) {
-      for (std::int64_t j = 0; j < 24; ++j) {
-        float sum = 0;
-        for (std::int64_t k = 0; k < 9; ++k) {
-          const std::int64_t row = i + k / 3 - 1;
-          const std::int64_t column = j + k % 3 - 1;
-          if (row < 0 || row >= 24 || column < 0 || column >= 24) continue;
-          for (std::int64_t c = 0; c < 128; ++c) {
-            sum = std::fma(static_cast<float>(image.at((c * 24 + row) * 24 + column)),
-                           static_cast<float>(weight.at((o * 128 + c) * 9 + k)), sum);
-          }
-        }
-        plain.set((o * 24 + i) * 24 + j, static_cast<double>(sum));
+  constexpr std::int64_t channels = 128;
+  constexpr std::int64_t extent = 24;
+  for (const std::int64_t kernel : {3, 5}) {
+    const std::int64_t pad = kernel / 2;
+    const Array image = values({1, channels, extent, extent}, 1);
+    const Array weight = values({8, channels, kernel, kernel}, 2);
+    const auto forward = std::make_shared<ops::Conv2d>(Conv2dOptions{.padding = {pad, pad, pad, pad}});
+    const Array exact = test::run_operator(forward, {image, weight})[0];
+    const auto error = [&](const Array& actual) {
+      double squares = 0;
+      for (std::int64_t i = 0; i < exact.elements(); ++i) {
+        const double difference = actual.at(i) - exact.at(i);
+        squares += difference * difference;
       }
+      return std::sqrt(squares / static_cast<double>(exact.elements()));
+    };
+    Array plain({exact.shape(), DType::f32});
+    for (std::int64_t at = 0; at < plain.elements(); ++at) {
+      float sum = 0;
+      for (std::int64_t k = 0; k < kernel * kernel; ++k) {
+        const std::int64_t row = at / extent % extent + k / kernel - pad;
+        const std::int64_t column = at % extent + k % kernel - pad;
+        if (row < 0 || row >= extent || column < 0 || column >= extent) continue;
+        for (std::int64_t c = 0; c < channels; ++c) {
+          const std::int64_t o = at / (extent * extent);
+          sum = std::fma(static_cast<float>(image.at((c * extent + row) * extent + column)),
+                         static_cast<float>(weight.at((o * channels + c) * kernel * kernel + k)), sum);
+        }
+      }
+      plain.set(at, static_cast<double>(sum));
     }
+    EXPECT_LT(error(run(forward, {image, weight}, 2)[0]), (kernel == 3 ? 1 : 1.5) * error(plain));
+    if (kernel == 5) continue;
+    EXPECT_LT(error(run(forward, {image, weight}, 4)[0]), 2 * error(plain));
   }
-  EXPECT_LT(error(run(forward, {image, weight}, 2)[0]), error(plain));
-  EXPECT_LT(error(run(forward, {image, weight}, 4)[0]), 2 * error(plain));
 }
 
 TEST(WinogradTest, OnlyComputesWhatItCan) {
@@ -436,6 +456,7 @@ TEST(WinogradTest, OnlyComputesWhatItCan) {
   EXPECT_TRUE(refuses([](auto& problem) { problem.options.groups = 2; }));
   EXPECT_TRUE(refuses([](auto& problem) { problem.weight = {4, 4, 3, 1}; }));
   EXPECT_TRUE(refuses([](auto& problem) { problem.weight = {4, 4, 5, 5}; }));
+  EXPECT_TRUE(refuses([](auto& problem) { problem.weight = {4, 4, 7, 7}; }));
 }
 
 /// Square images, 3 x 3 kernels.
@@ -459,6 +480,13 @@ TEST(ConvolutionChoiceTest, FollowsTheMultiplicationsThatTilesSave) {
     EXPECT_EQ(chosen(pass, 32, 3, 56, 8), ConvolutionAlgorithm::direct);
     EXPECT_EQ(chosen(pass, 1, 192, 7, 384), ConvolutionAlgorithm::direct);
   }
+}
+
+TEST(ConvolutionChoiceTest, FiveByFive) {
+  const cpu::ConvolutionProblem problem{
+      {64, 96, 16, 16}, {192, 96, 5, 5}, {64, 192, 16, 16}, {.padding = {2, 2, 2, 2}}, Layout::channels_last};
+  EXPECT_EQ(cpu::choose_convolution(cpu::ConvolutionPass::forward, problem),
+            ConvolutionAlgorithm::winograd_2);
 }
 
 TEST(ConvolutionChoiceTest, TakesNothingThatCannotComputeIt) {
