@@ -10,4 +10,14 @@ std::int64_t SteadyClock::now() const {
       .count();
 }
 
+bool QueueFailed::is(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const QueueFailed&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace purine

@@ -32,13 +32,21 @@ class Event {
   virtual bool query() const = 0;
 };
 
+/// What work ends with that did nothing wrong itself: what its queue did before it has failed, or what a
+/// queue did that it waited for.
+class QueueFailed final : public std::exception {
+ public:
+  const char* what() const noexcept override { return "earlier work of a device has failed"; }
+  static bool is(const std::exception_ptr& error);
+};
+
 /// Told that a queue has reached a point.
 class CompletionListener {
  public:
   virtual ~CompletionListener() = default;
   /// Called once, from any thread, with the tag that was handed over. `error` is set if the queue's work
-  /// failed before that point; all later work of that queue, and of those that wait for its events, then
-  /// fails too (as with CUDA's sticky errors).
+  /// failed before that point: the first time it is what the work threw; all later work of that queue, and of
+  /// those that wait for its events, then ends with QueueFailed (as with CUDA's sticky errors).
   virtual void completed(std::uint64_t tag, std::exception_ptr error) = 0;
 };
 

@@ -192,45 +192,41 @@ void Dispatcher::Core::count_done(std::uint32_t phase, std::int64_t firings) {
 }
 
 void Dispatcher::Core::fail(Firing firing, const std::exception_ptr& cause) {
-  const LaneState& lane = *lanes_[graph_.lane_at(firing.position)];
   const Failure failure{graph_.operator_at(firing.position), iteration_of(firing), cause};
-  if (note_failure(lane, failure)) executor_.failed(failure);
-}
-
-// False for the consequence of another failure.
-bool Dispatcher::Core::note_failure(const LaneState& lane, const Failure& failure) {
   const auto order = [&](const Failure& of) {
     const std::uint32_t position = graph_.position_of(of.op);
-    const Lane& its_lane = lanes_[graph_.lane_at(position)]->lane;
-    const bool remote = its_lane.workers == 0 && its_lane.queue == nullptr;
+    const Lane& lane = lanes_[graph_.lane_at(position)]->lane;
+    const bool remote = lane.workers == 0 && lane.queue == nullptr;
     return std::tuple(remote, of.iteration, graph_.start(position), of.op);
   };
-  const std::lock_guard lock(mutex_);
-  sound_iterations_ = failed_.load() ? std::min(sound_iterations_, failure.iteration) : failure.iteration;
-  failed_.store(true);
-  // What else fails on a queue that has failed tells the same cause, and is no failure of its own.
-  if (lane.lane.queue != nullptr) {
-    if (std::find(queue_causes_.begin(), queue_causes_.end(), failure.cause) != queue_causes_.end()) {
-      return false;
-    }
-    queue_causes_.push_back(failure.cause);
+  note_poison(failure.iteration);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_ || order(failure) < order(*failure_)) failure_ = failure;
   }
-  if (!failure_ || order(failure) < order(*failure_)) failure_ = failure;
-  return true;
+  executor_.failed(failure);
+}
+
+// An operator of the iteration has not done what it should: it failed itself, or what its queue did before
+// it. In the latter case the failure itself may be told later, but before the run has drained.
+void Dispatcher::Core::note_poison(std::int64_t iteration) {
+  const std::lock_guard lock(mutex_);
+  sound_iterations_ = failed_.load() ? std::min(sound_iterations_, iteration) : iteration;
+  failed_.store(true);
 }
 
 bool Dispatcher::Core::wait_for(std::int64_t iteration) {
   std::unique_lock lock(mutex_);
   PURINE_CHECK(iteration < admitted_);
   progress_.wait(lock, [&] { return oldest_ > iteration || ended(); });
-  return oldest_ > iteration && (!failure_ || sound_iterations_ > iteration);
+  return oldest_ > iteration && (!failed_.load() || sound_iterations_ > iteration);
 }
 
 std::optional<bool> Dispatcher::Core::wait_for(std::int64_t iteration, std::chrono::nanoseconds limit) {
   std::unique_lock lock(mutex_);
   PURINE_CHECK(iteration < admitted_);
   if (!progress_.wait_for(lock, limit, [&] { return oldest_ > iteration || ended(); })) return std::nullopt;
-  return oldest_ > iteration && (!failure_ || sound_iterations_ > iteration);
+  return oldest_ > iteration && (!failed_.load() || sound_iterations_ > iteration);
 }
 
 bool Dispatcher::Core::drain() {

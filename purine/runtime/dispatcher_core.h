@@ -158,7 +158,7 @@ class Dispatcher::Core final : private CompletionListener {
   void pass_admission(std::uint32_t phase);
   void count_done(std::uint32_t phase, std::int64_t firings);
   void fail(Firing firing, const std::exception_ptr& cause);
-  bool note_failure(const LaneState& lane, const Failure& failure);
+  void note_poison(std::int64_t iteration);
   bool ended() const { return (failed_.load() || stopped_) && oldest_ == started_; }
 
   const MarkedGraph& graph_;
@@ -184,7 +184,6 @@ class Dispatcher::Core final : private CompletionListener {
   bool stopped_ = false;
   std::optional<Failure> failure_;
   std::int64_t sound_iterations_ = 0;  // after a failure: the iterations before the first one that it is in
-  std::vector<std::exception_ptr> queue_causes_;
   std::atomic<bool> failed_{false};
 
   std::atomic<bool> quit_{false};

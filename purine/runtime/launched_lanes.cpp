@@ -122,7 +122,13 @@ void Dispatcher::Core::completed(std::uint64_t tag, std::exception_ptr error) {
   const Firing firing = unpack(tag);
   LaneState& lane = *lanes_[graph_.lane_at(firing.position)];
   const bool poisoned = (tag & poison_bit) != 0 || error != nullptr;
-  if (error != nullptr) fail(firing, error);
+  if (error != nullptr) {
+    if (QueueFailed::is(error)) {
+      note_poison(iteration_of(firing));
+    } else {
+      fail(firing, error);
+    }
+  }
   const std::int64_t begin = lane.flight(firing).exchange(not_in_flight, std::memory_order_relaxed);
   if (tracing_) {
     options_.trace(

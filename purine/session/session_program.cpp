@@ -86,7 +86,8 @@ void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
 void SessionProgram::throw_failure() const {
   const std::optional<Failure> failure = dispatcher_->failure();
   PURINE_CHECK(failure.has_value());
-  rethrow(*failure);
+  const std::lock_guard lock(missing_mutex_);
+  rethrow(missing_ && program_->is_exchange(failure->op) ? *missing_ : *failure);
 }
 
 void SessionProgram::rethrow(const Failure& failure) const {
@@ -115,8 +116,14 @@ void SessionProgram::failed(const Failure& failure) {
   if (endpoint_ == nullptr) return;
   try {
     rethrow(failure);
-  } catch (const RemoteError&) {
-    // Everybody knows.
+  } catch (const RemoteError& error) {
+    // Everybody knows. Of all exchanges that end now, one with the rank that is missing says the most.
+    if (program_->exchange(failure.op, 0).peer != error.rank()) return;
+    const std::lock_guard lock(missing_mutex_);
+    if (!missing_ ||
+        std::pair(failure.iteration, failure.op) < std::pair(missing_->iteration, missing_->op)) {
+      missing_ = failure;
+    }
   } catch (const Error& error) {
     endpoint_->fail("at " + endpoint_->host(endpoint_->rank()) + ", " + error.what());
   }

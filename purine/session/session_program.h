@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -74,7 +75,9 @@ class SessionProgram final : public Executor {
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::vector<std::vector<std::byte>>> ring_;  // by iteration, by watched tensor
   std::int64_t base_ = 0;                                  // the dispatcher's iteration 0
-  std::unique_ptr<Dispatcher> dispatcher_;                 // last: its workers use all of the above
+  mutable std::mutex missing_mutex_;
+  std::optional<Failure> missing_;          // the first exchange with a rank that was lost
+  std::unique_ptr<Dispatcher> dispatcher_;  // last: its workers use all of the above
 };
 
 }  // namespace purine

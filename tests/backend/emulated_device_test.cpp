@@ -129,9 +129,14 @@ TEST_F(EmulatedDeviceTest, AFailureSticksToItsQueueAndToThoseThatWaitForIt) {
   listener.wait_for(1);
   sound->notify(listener, 2);
   listener.wait_for(2);
+  failing->notify(listener, 3);
+  failing->notify(listener, 4);
+  listener.wait_for(4);
   EXPECT_FALSE(ran);
-  EXPECT_THROW(std::rethrow_exception(listener.error(0)), Error);
+  EXPECT_THROW(std::rethrow_exception(listener.error(0)), QueueFailed);
   EXPECT_EQ(listener.error(1), nullptr);
+  EXPECT_THROW(std::rethrow_exception(listener.error(2)), Error) << "the cause is told once";
+  EXPECT_THROW(std::rethrow_exception(listener.error(3)), QueueFailed);
 }
 
 TEST_F(EmulatedDeviceTest, CopiesTakeTheTimeOfTheLink) {

@@ -72,7 +72,7 @@ class TestQueue final : public Queue {
   void record(Event& event) override {
     auto mark = std::make_shared<Mark>();
     dynamic_cast<TestEvent&>(event).mark = mark;
-    add([this, mark] { mark->reach(error_); });
+    add([this, mark] { mark->reach(error_ == nullptr ? nullptr : std::make_exception_ptr(QueueFailed())); });
   }
   void wait(Event& event) override {
     const std::shared_ptr<Mark> mark = dynamic_cast<TestEvent&>(event).mark;
@@ -86,7 +86,10 @@ class TestQueue final : public Queue {
     launch({[=](void*) { std::memcpy(destination, source, bytes); }, 0});
   }
   void notify(CompletionListener& listener, std::uint64_t tag) override {
-    add([this, &listener, tag] { listener.completed(tag, error_); });
+    add([this, &listener, tag] {
+      listener.completed(tag, error_);
+      if (error_ != nullptr) error_ = std::make_exception_ptr(QueueFailed());
+    });
   }
 
  private:

@@ -67,7 +67,7 @@ void EmulatedQueue::record(Event& event) {
     {
       const std::lock_guard lock(state->mutex);
       state->reached = mark;
-      state->error = error_;
+      state->failed = error_ != nullptr;
     }
     state->reached_more.notify_all();
   });
@@ -83,7 +83,7 @@ void EmulatedQueue::wait(Event& event) {
   enqueue([this, state, mark] {
     std::unique_lock lock(state->mutex);
     state->reached_more.wait(lock, [&] { return state->reached >= mark; });
-    if (error_ == nullptr) error_ = state->error;
+    if (error_ == nullptr && state->failed) error_ = std::make_exception_ptr(QueueFailed());
   });
 }
 
@@ -101,7 +101,10 @@ void EmulatedQueue::copy(std::byte* destination, const std::byte* source, std::s
 }
 
 void EmulatedQueue::notify(CompletionListener& listener, std::uint64_t tag) {
-  enqueue([this, &listener, tag] { listener.completed(tag, error_); });
+  enqueue([this, &listener, tag] {
+    listener.completed(tag, error_);
+    if (error_ != nullptr) error_ = std::make_exception_ptr(QueueFailed());
+  });
 }
 
 }  // namespace purine::emu

@@ -27,7 +27,7 @@ class EmulatedEvent final : public Event {
     std::condition_variable reached_more;
     std::uint64_t recorded = 0;
     std::uint64_t reached = 0;
-    std::exception_ptr error;  // of the queue that reached the last mark
+    bool failed = false;  // the queue that reached the last mark
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();  // commands on their way outlive the event
 };
