@@ -2,14 +2,16 @@
 """Training throughput and peak memory of Purine beside PyTorch's, in turn in one run on one machine.
 
     python3 bench/compare_with_torch.py [--models lenet,nin,googlenet,alexnet] [--rounds 3] [--steps 8]
+                                        [--configurations eager,channels_last,compiled,compiled_channels_last]
                                         [--purine build/release/purine] [--json FILE]
 
-Each round runs `purine bench` and then PyTorch's training step for the same network, batch and number of threads, each
-in a process of its own; PyTorch eager and channels last, of which the better one counts. Both use synthetic
-images, random weights, and SGD with momentum: forward, loss, backward, update. Prints a line a network: images per
-second of both (medians over rounds), their ratio (median of the rounds' ratios, with the least and the largest), and the
-peak resident memory of both processes. Needs torch and torchvision for the Python that runs it (Debian:
-python3-torch, python3-torchvision).
+First PyTorch's training step is tried in each configuration (compiled: by torch.compile); the fastest is the rival.
+Each round then runs `purine bench` and the rival for the same network, batch and number of threads, each in a process
+of its own. Both use synthetic images, random weights, and SGD with momentum: forward, loss, backward, update. Prints
+a line a network: images per second of both (medians over rounds), their ratio (median of the rounds' ratios, with the
+least and the largest), the peak resident memory of both processes (of PyTorch's configuration that needs the least),
+and what each configuration did. Needs torch and torchvision for the Python that runs it (Debian: python3-torch,
+python3-torchvision).
 """
 import argparse
 import json
@@ -70,6 +72,8 @@ def run_torch(arguments):
     if arguments.channels_last:
         network = network.to(memory_format=torch.channels_last)
         images = images.to(memory_format=torch.channels_last)
+    if arguments.compiled:
+        network = torch.compile(network)
     optimizer = torch.optim.SGD(network.parameters(), lr=1e-3, momentum=0.9)
     loss_of = torch.nn.CrossEntropyLoss()
     seconds = []
@@ -107,39 +111,52 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--configurations", default=None,
+                        help="of PyTorch; default: eager,channels_last, and both compiled where it can")
     parser.add_argument("--purine", default="build/release/purine")
     parser.add_argument("--json", help="write all measurements to this file")
     parser.add_argument("--torch-worker", choices=NETWORKS, help=argparse.SUPPRESS)
     parser.add_argument("--channels-last", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--compiled", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.torch_worker:
         run_torch(arguments)
         return
+    if arguments.configurations is None:
+        import torch
+        can_compile = hasattr(torch, "compile")
+        arguments.configurations = "eager,channels_last" + ",compiled,compiled_channels_last" * can_compile
+        print(f"PyTorch {torch.__version__}: {arguments.configurations}")
+    configurations = arguments.configurations.split(",")
     measurements = []
     print(f"{'network':<12}{'batch':>6}{'purine/s':>11}{'torch/s':>11}{'ratio':>8}{'(range)':>16}"
-          f"{'purine MiB':>12}{'torch MiB':>11}{'memory':>8}")
+          f"{'purine MiB':>12}{'torch MiB':>11}{'memory':>8}  PyTorch's configurations")
     for name in arguments.models.split(","):
         batch = NETWORKS[name][0]
         # Small networks need more steps for times that mean something.
         steps = arguments.steps * {28: 20, 32: 3}.get(NETWORKS[name][2], 1)
         worker = [sys.executable, os.path.abspath(__file__), "--torch-worker", name, "--steps", str(steps),
                   "--threads", str(arguments.threads)]
+        trials = {}
+        for configuration in configurations:
+            flags = ["--channels-last"] * ("channels_last" in configuration) + ["--compiled"] * ("compiled" in configuration)
+            trials[configuration] = (run(worker + flags), flags)
+        best = max(trials, key=lambda configuration: trials[configuration][0]["images_per_s_median"])
         rows = []
         for _ in range(arguments.rounds):
             ours = run([arguments.purine, "bench", NETWORKS[name][4], "--batch", str(batch), "--steps", str(steps),
                         "--workers", str(arguments.threads), "--json"])
-            eager = run(worker)
-            last = run(worker + ["--channels-last"])
-            rows.append((ours, max(eager, last, key=lambda result: result["images_per_s_median"]), eager, last))
-        ratios = [ours["images_per_s_median"] / best["images_per_s_median"] for ours, best, _, _ in rows]
-        speed = statistics.median(ours["images_per_s_median"] for ours, *_ in rows)
-        torch_speed = statistics.median(best["images_per_s_median"] for _, best, _, _ in rows)
-        memory = statistics.median(ours["peak_resident_bytes"] for ours, *_ in rows) / 2**20
-        torch_memory = min(min(eager["peak_resident_bytes"], last["peak_resident_bytes"]) for *_, eager, last in rows) / 2**20
+            rows.append((ours, run(worker + trials[best][1])))
+        ratios = [ours["images_per_s_median"] / theirs["images_per_s_median"] for ours, theirs in rows]
+        speed = statistics.median(ours["images_per_s_median"] for ours, _ in rows)
+        torch_speed = statistics.median(theirs["images_per_s_median"] for _, theirs in rows)
+        memory = statistics.median(ours["peak_resident_bytes"] for ours, _ in rows) / 2**20
+        torch_memory = min(result["peak_resident_bytes"] for result, _ in trials.values()) / 2**20
         print(f"{name:<12}{batch:>6}{speed:>11.2f}{torch_speed:>11.2f}{statistics.median(ratios):>8.2f}"
               f"{f'{min(ratios):.2f}-{max(ratios):.2f}':>16}{memory:>12.0f}{torch_memory:>11.0f}"
-              f"{memory / torch_memory:>8.2f}", flush=True)
-        measurements.append({"network": name, "batch": batch, "rounds": rows})
+              f"{memory / torch_memory:>8.2f}  " +
+              ", ".join(f"{key} {result['images_per_s_median']:.2f}" for key, (result, _) in trials.items()), flush=True)
+        measurements.append({"network": name, "batch": batch, "trials": trials, "rival": best, "rounds": rows})
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(measurements, file, indent=1)
