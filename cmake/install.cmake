@@ -22,5 +22,4 @@ install(FILES
   ${PROJECT_BINARY_DIR}/generated/purine-config-version.cmake
   ${PROJECT_SOURCE_DIR}/cmake/dependencies.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindOneDNN.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/Findhwloc.cmake
   DESTINATION ${package_folder})

@@ -104,7 +104,7 @@ target_include_directories(purine PUBLIC
 target_compile_features(purine PUBLIC cxx_std_20)
 target_link_libraries(purine
   PUBLIC Threads::Threads fmt::fmt
-  PRIVATE spdlog::spdlog OneDNN::OneDNN hwy::hwy hwloc::hwloc tomlplusplus::tomlplusplus ZLIB::ZLIB JPEG::JPEG PNG::PNG
+  PRIVATE spdlog::spdlog OneDNN::OneDNN hwy::hwy tomlplusplus::tomlplusplus ZLIB::ZLIB JPEG::JPEG PNG::PNG
     OpenMP::OpenMP_CXX $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:CLI11::CLI11>)
 if(PURINE_WITH_MPI)
   target_link_libraries(purine INTERFACE $<LINK_ONLY:MPI::MPI_C>)  # no other source includes mpi.h
