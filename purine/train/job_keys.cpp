@@ -294,9 +294,9 @@ std::vector<JobKey> train_keys() {
        .on_resume = may_change},
       {.section = "train",
        .name = "convolutions",
-       .help =
-           "How convolutions are computed: with the fastest algorithm for their shapes, or always as they are "
-           "defined, which rounds a little less.",
+       .help = "How convolutions are computed: with the fastest algorithm for their shapes, or always as "
+               "they are "
+               "defined, which rounds a little less.",
        .member = member(&Job::train, &Train::convolutions),
        .choices = {"fastest", "direct"}},
       {.section = "train",
