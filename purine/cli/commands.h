@@ -1,6 +1,8 @@
 // The commands. Each returns the exit status and throws Error where it fails.
 #pragma once
 
+#include <exception>
+#include <string>
 #include <string_view>
 
 #include "purine/cli/requests.h"
@@ -22,6 +24,13 @@ int bench(const BenchRequest& request);
 int check(const CheckRequest& request);
 int data_check(const DataCheckRequest& request);
 int text(const TextRequest& request);
+
+/// What a user is told of an exception, and the exit status that goes with it.
+struct Complaint {
+  int status = failure;
+  std::string text;
+};
+Complaint complaint_about(const std::exception_ptr& error);
 
 /// Prints the text of an error as one line on standard error, after what standard output holds.
 void print_error(std::string_view text);

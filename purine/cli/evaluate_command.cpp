@@ -31,8 +31,8 @@ int evaluate(const EvaluateRequest& request, const train::LoadedJob& loaded) {
   train::Evaluator evaluator(*runtime, setup, task, train::open_dataset(job, data::Subset::test),
                              {.skipped = skipped});
   try {
-    train::set_values(evaluator.graph().variables(), evaluator.session().variables(), checkpoint.tensors,
-                      true);
+    train::set_values(*runtime, evaluator.graph().variables(), evaluator.session().variables(),
+                      checkpoint.tensors, true);
   } catch (const Error& error) {
     throw error.at(path.string());
   }

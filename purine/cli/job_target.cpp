@@ -50,11 +50,31 @@ std::vector<train::JobSetting> with_parallel_options(std::vector<train::JobSetti
   return settings;
 }
 
-std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run) {
+Attempt::Attempt(const std::function<train::LoadedJob()>& load) {
+  try {
+    loaded_ = load();
+  } catch (const std::exception&) {
+    error_ = std::current_exception();
+  }
+}
+
+double Attempt::stall_limit() const {
+  return loaded_ ? loaded_->job.parallel.stall_limit : train::Job().parallel.stall_limit;
+}
+
+const train::LoadedJob& Attempt::get() const {
+  if (error_) std::rethrow_exception(error_);
+  return *loaded_;
+}
+
+std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run,
+                                      Endpoint* endpoint, int cores) {
   RuntimeOptions options;
+  options.endpoint = endpoint;
   options.workers = run.workers > 0 ? run.workers : static_cast<int>(loaded.job.train.workers);
   options.direct_convolutions = loaded.job.train.convolutions == "direct";
-  options.devices = train::parallel_setup(loaded).devices();
+  if (options.workers == 0) options.workers = cores;
+  options.devices = train::parallel_setup(loaded, endpoint != nullptr ? endpoint->size() : 1).devices();
   try {
     return std::make_unique<Runtime>(options);
   } catch (const Error& error) {

@@ -1,6 +1,8 @@
 // The job that a command line means.
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,7 +26,22 @@ train::LoadedJob model_job(std::string_view model, std::span<const train::JobSet
 std::vector<train::JobSetting> with_parallel_options(std::vector<train::JobSetting> settings,
                                                      const RunRequest& run);
 /// The runtime with a job's devices; one that is not here is an Error at the place that names it. Workers are
-/// as the request says, or else the job.
-std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run);
+/// as the request says, or else the job, or one for each of so many cores (0: of those that there are).
+std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run,
+                                      Endpoint* endpoint = nullptr, int cores = 0);
+
+/// A job that could be loaded or not: every process needs to know of the others before it may give up.
+class Attempt {
+ public:
+  explicit Attempt(const std::function<train::LoadedJob()>& load);
+  /// How long processes wait for each other: as the job says, or by default if there is none.
+  double stall_limit() const;
+  /// The job. Throws what loading it threw.
+  const train::LoadedJob& get() const;
+
+ private:
+  std::optional<train::LoadedJob> loaded_;
+  std::exception_ptr error_;
+};
 
 }  // namespace purine::cli

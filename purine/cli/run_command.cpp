@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -58,6 +59,21 @@ bool is_about_usage(const Error& error) {
 
 }  // namespace
 
+Complaint complaint_about(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& own) {
+    return {is_about_usage(own) ? usage : failure, own.what()};
+  } catch (const std::bad_alloc&) {
+    return {failure, "[memory] there is not enough memory; hint: take a smaller batch, or a smaller model"};
+  } catch (const std::logic_error& bug) {
+    return {failure,
+            fmt::format("[bug] {}; hint: this is a mistake in purine, not in your input", bug.what())};
+  } catch (const std::exception& any) {
+    return {failure, fmt::format("[system] {}", any.what())};
+  }
+}
+
 void print_error(std::string_view text) {
   std::fflush(stdout);
   std::fputs((one_line(text) + "\n").c_str(), stderr);  // nobody is left to tell if this fails
@@ -73,17 +89,11 @@ int run_command(int argc, const char* const* argv) {
       throw Error("output", "standard output cannot be written");
     }
     return status;
-  } catch (const Error& error) {
-    print_error(error.what());
-    return is_about_usage(error) ? usage : failure;
-  } catch (const std::bad_alloc&) {
-    print_error("[memory] there is not enough memory; hint: take a smaller batch, or a smaller model");
-  } catch (const std::logic_error& error) {
-    print_error(fmt::format("[bug] {}; hint: this is a mistake in purine, not in your input", error.what()));
-  } catch (const std::exception& error) {
-    print_error(fmt::format("[system] {}", error.what()));
+  } catch (...) {
+    const Complaint complaint = complaint_about(std::current_exception());
+    print_error(complaint.text);
+    return complaint.status;
   }
-  return failure;
 }
 
 int text(const TextRequest& request) {

@@ -19,7 +19,7 @@ bool is_ignored(int signal) {
 
 StopOnSignal::StopOnSignal() {
   ::sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     if (!is_ignored(signal)) ::sigaddset(&signals_, signal);
   }
   ::sigaddset(&signals_, SIGUSR2);  // the destructor's, to the waiting thread alone

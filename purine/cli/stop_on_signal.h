@@ -9,8 +9,9 @@
 
 namespace purine::cli {
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP requests a stop, and the second ends the process at
-/// once with status 130. Made before any other thread, which then inherits that these signals are not its
+/// While it lives, the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 (which mpirun passes on to its ranks, and
+/// Slurm can send before a job's time is over) requests a stop, and the second ends the process at once with
+/// status 130. Made before any other thread, which then inherits that these signals are not its
 /// own. Signals that the process was started to ignore stay ignored.
 class StopOnSignal {
  public:

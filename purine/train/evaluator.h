@@ -14,7 +14,8 @@
 
 namespace purine::train {
 
-/// A job's network for inference on its test set, on the job's devices.
+/// A job's network for inference on its test set, on the job's devices. Where the runtime has other ranks,
+/// all of them make the same calls; rank 0 has the figures.
 class Evaluator {
  public:
   struct Options {
@@ -28,7 +29,7 @@ class Evaluator {
   Evaluator(Runtime& runtime, const ParallelSetup& setup, const Task& task, const data::DatasetPtr& test_set,
             Options options);
 
-  PlacedGraph& graph() { return graph_; }
+  PlacedGraph& graph() { return *placed_; }
   bool shares_variables() const { return copied_from_ == nullptr; }
   Session& session() { return *session_; }
 
@@ -47,8 +48,9 @@ class Evaluator {
   Sums sum_up(std::stop_token stop);
   void copy_variables();
 
+  Runtime& runtime_;
   EvaluationTensors tensors_;  // of the graph that runs
-  PlacedGraph graph_;
+  std::optional<PlacedGraph> placed_;
   const PlacedGraph* training_ = nullptr;
   std::shared_ptr<Variables> copied_from_;  // none if they are shared
   std::unique_ptr<Session> session_;

@@ -76,6 +76,7 @@ struct Job {
     std::vector<std::string> input_layers = {};
     std::int64_t micro_batches = 0;
     bool synchronized_batch_normalization = false;
+    double stall_limit = 30;
     bool operator==(const Parallel& other) const = default;
   };
   struct Checkpoint {

@@ -301,7 +301,6 @@ void check_together(const LoadedJob& loaded) {
   if (data.ratio.front() > data.ratio.back()) {
     throw loaded.error("data.ratio", "must be the least, then the greatest");
   }
-  parallel_setup(loaded);
 }
 
 bool follows_epochs(const Job& job) {

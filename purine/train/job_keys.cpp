@@ -337,8 +337,9 @@ std::vector<JobKey> parallel_keys() {
        .on_resume = may_change},
       {.section = "parallel",
        .name = "devices",
-       .help = "The devices, as in `cpu:0-1`, `emu:0-7` or `cpu:0,emu:1`; empty: `cpu:0`. `--devices` counts "
-               "before it.",
+       .help = "The devices, as in `cpu:0-1`, `emu:0-7` or `cpu:0,emu:1`; empty: `cpu:0`. Over several "
+               "processes they are those of each; `0/cpu:0,1/emu:0-1` names them with their ranks. "
+               "`--devices` counts before it.",
        .member = member(&Job::parallel, &Parallel::devices),
        .on_resume = may_change},
       {.section = "parallel",
@@ -397,6 +398,13 @@ std::vector<JobKey> parallel_keys() {
        .help = "Batch normalisation takes the statistics of all samples, which costs communication in every "
                "such layer; otherwise each device takes those of its own samples.",
        .member = member(&Job::parallel, &Parallel::synchronized_batch_normalization),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "stall_limit",
+       .help = "Over several processes: the run fails when nothing was heard of one for so many seconds. One "
+               "that is only slow is heard, and waited for.",
+       .member = member(&Job::parallel, &Parallel::stall_limit),
+       .range = between(1, 86400),
        .on_resume = may_change},
   };
 }

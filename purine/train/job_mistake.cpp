@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+
 namespace purine::train {
 
 JobMistake::JobMistake(std::string_view key, std::string_view text, std::string_view hint)
@@ -9,6 +11,16 @@ JobMistake::JobMistake(std::string_view key, std::string_view text, std::string_
 
 void internal::throw_located(const LoadedJob& loaded, const JobMistake& mistake) {
   throw loaded.error(mistake.key(), mistake.text(), mistake.hint());
+}
+
+void internal::throw_agreed(const LoadedJob& loaded, const AgreedError& error) {
+  if (error.cause() == nullptr) throw error;
+  try {
+    locating_mistakes(loaded, [&] { std::rethrow_exception(error.cause()); });
+  } catch (const Error& located) {
+    throw AgreedError(located);
+  }
+  throw error;
 }
 
 bool internal::is_about_memory(const Error& error) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "purine/core/error.h"
+#include "purine/session/agreement.h"
 #include "purine/train/job_file.h"
 
 namespace purine::train {
@@ -26,6 +27,7 @@ class JobMistake final : public Error {
 
 namespace internal {
 [[noreturn]] void throw_located(const LoadedJob& loaded, const JobMistake& mistake);
+[[noreturn]] void throw_agreed(const LoadedJob& loaded, const AgreedError& error);
 [[noreturn]] void throw_memory_error(const LoadedJob& loaded, const Error& error);
 bool is_about_memory(const Error& error);
 }  // namespace internal
@@ -38,6 +40,8 @@ auto locating_mistakes(const LoadedJob& loaded, Function&& function) {
     return function();
   } catch (const JobMistake& mistake) {
     internal::throw_located(loaded, mistake);
+  } catch (const AgreedError& error) {
+    internal::throw_agreed(loaded, error);
   } catch (const Error& error) {
     if (!internal::is_about_memory(error)) throw;
     internal::throw_memory_error(loaded, error);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 
 #include "purine/parallel/schemes.h"
@@ -16,13 +17,45 @@
 namespace purine::train {
 namespace {
 
-std::vector<Location> find_devices(const LoadedJob& loaded) {
-  if (loaded.job.parallel.devices.empty()) return {Location{}};
-  try {
-    return parse_devices(loaded.job.parallel.devices);
-  } catch (const Error& error) {
-    throw loaded.error("parallel.devices", error.message(), error.hint());
+std::vector<Location> at_each_rank(const std::vector<Location>& devices, int ranks) {
+  std::vector<Location> all;
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+    for (Location device : devices) {
+      device.rank = rank;
+      all.push_back(device);
+    }
   }
+  return all;
+}
+
+void check_ranks(const LoadedJob& loaded, const std::vector<Location>& devices, int ranks) {
+  const std::string processes = fmt::format("the run has {} process{}", ranks, ranks == 1 ? "" : "es");
+  for (const Location& device : devices) {
+    if (device.rank < ranks) continue;
+    throw loaded.error("parallel.devices", fmt::format("names {}, and {}", device.text(), processes),
+                       "start one process a rank, as with mpirun -n, or name devices without ranks");
+  }
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+    if (std::any_of(devices.begin(), devices.end(), [&](const Location& any) { return any.rank == rank; }))
+      continue;
+    throw loaded.error("parallel.devices", fmt::format("names no device of rank {}, and {}", rank, processes),
+                       "name devices without ranks to have them at every rank");
+  }
+}
+
+std::vector<Location> find_devices(const LoadedJob& loaded, int ranks) {
+  const std::string& text = loaded.job.parallel.devices;
+  std::vector<Location> devices = {Location{}};
+  if (!text.empty()) {
+    try {
+      devices = parse_devices(text);
+    } catch (const Error& error) {
+      throw loaded.error("parallel.devices", error.message(), error.hint());
+    }
+  }
+  if (text.find('/') == std::string::npos) return at_each_rank(devices, std::max(ranks, 1));
+  if (ranks > 0) check_ranks(loaded, devices, ranks);
+  return devices;
 }
 
 const Scheme& choose_scheme(const LoadedJob& loaded, std::size_t devices) {
@@ -32,9 +65,9 @@ const Scheme& choose_scheme(const LoadedJob& loaded, std::size_t devices) {
     throw loaded.error("parallel.scheme", fmt::format("is \"single\", and there are {} devices", devices),
                        "name one device, or take another scheme");
   }
-  if (name != "single" && loaded.job.parallel.devices.empty()) {
+  if (name != "single" && devices == 1 && loaded.job.parallel.devices.empty()) {
     throw loaded.error("parallel.scheme", fmt::format("is \"{}\", and no devices are named", name),
-                       "set parallel.devices, or give --devices");
+                       "set parallel.devices, give --devices, or start several processes with mpirun");
   }
   return find_scheme(name);
 }
@@ -46,7 +79,9 @@ bool is_for_all_divided(std::string_view key) {
 
 void check_keys(const LoadedJob& loaded, const Scheme& scheme) {
   for (const JobKey& key : job_keys()) {
-    if (key.section != "parallel" || key.name == "scheme" || key.name == "devices") continue;
+    if (key.section != "parallel" || key.name == "scheme" || key.name == "devices" ||
+        key.name == "stall_limit")
+      continue;
     const bool means_something =
         scheme.takes(key.name) || (scheme.name != "single" && is_for_all_divided(key.name));
     if (means_something || key.member.get(loaded.job) == key.default_value()) continue;
@@ -153,7 +188,25 @@ std::string devices_text(const std::vector<Location>& devices) {
 
 std::string ParallelSetup::text() const {
   if (!is_divided()) return devices_text(devices());
-  return fmt::format("{} over {} ({})", scheme->title, devices_text(devices()), mesh.text());
+  std::string text = devices_text(devices());
+  const std::int32_t ranks = devices().back().rank + 1;
+  std::vector<Location> first;
+  std::copy_if(devices().begin(), devices().end(), std::back_inserter(first),
+               [](const Location& device) { return device.rank == 0; });
+  if (ranks > 1 && devices() == at_each_rank(first, ranks)) {
+    text = fmt::format("{} at each of {} ranks", devices_text(first), ranks);
+  }
+  return fmt::format("{} over {} ({})", scheme->title, text, mesh.text());
+}
+
+std::string local_devices_text(const std::vector<Location>& devices, std::int32_t rank) {
+  std::vector<Location> own;
+  for (Location device : devices) {
+    if (device.rank != rank) continue;
+    device.rank = 0;
+    own.push_back(device);
+  }
+  return devices_text(own);
 }
 
 parallel::PartitionOptions ParallelSetup::partition_options() const {
@@ -177,8 +230,8 @@ parallel::Partitioned ParallelSetup::divide(Graph& graph) const {
   return scheme->divide(graph, mesh, keys, partition_options());
 }
 
-ParallelSetup parallel_setup(const LoadedJob& loaded) {
-  std::vector<Location> devices = find_devices(loaded);
+ParallelSetup parallel_setup(const LoadedJob& loaded, int ranks) {
+  std::vector<Location> devices = find_devices(loaded, ranks);
   const Scheme& scheme = choose_scheme(loaded, devices.size());
   check_keys(loaded, scheme);
   parallel::Mesh mesh = make_mesh(loaded, scheme, std::move(devices));
@@ -186,13 +239,13 @@ ParallelSetup parallel_setup(const LoadedJob& loaded) {
   return {&scheme, std::move(mesh), loaded};
 }
 
-LoadedJob with_devices(LoadedJob loaded, const std::string& devices, const std::string& origin) {
+LoadedJob with_devices(LoadedJob loaded, const std::string& devices, const std::string& origin, int ranks) {
   loaded.job.parallel.devices = devices;
   loaded.origins["parallel.devices"] = origin;
-  if (find_devices(loaded).size() == 1) {
+  if (find_devices(loaded, ranks).size() == 1) {
     loaded.job.parallel = {.devices = devices};
   }
-  parallel_setup(loaded);
+  parallel_setup(loaded, ranks);
   return loaded;
 }
 

@@ -1,6 +1,7 @@
 // A job's section [parallel], made out.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct ParallelSetup {
 
   bool is_divided() const { return mesh.size() > 1; }
   const std::vector<Location>& devices() const { return mesh.locations(); }
-  /// `data parallelism over emu:0-3 (data=4)`; one device alone is just that: `cpu:0`.
+  /// `data parallelism over emu:0-3 (data=4)`, `… over cpu:0 at each of 2 ranks (data=2)`; one device alone
+  /// is just that: `cpu:0`.
   std::string text() const;
   /// Divides a graph that was built for one device. The graph must outlive the result. Names of layers that
   /// the graph doesn't have are errors of the job.
@@ -28,15 +30,19 @@ struct ParallelSetup {
   parallel::PartitionOptions partition_options() const;
 };
 
-/// Makes the section out. Throws Error("job", …) at the place of a key that doesn't fit the scheme, the mesh
-/// or the devices.
-ParallelSetup parallel_setup(const LoadedJob& loaded);
+/// Makes the section out for a run of so many processes; 0: of as many as its devices name. Devices that are
+/// named without ranks are those of every rank, in the order of the ranks. Throws Error("job", …) at the
+/// place of a key that doesn't fit the scheme, the mesh, the devices or the ranks.
+ParallelSetup parallel_setup(const LoadedJob& loaded, int ranks = 0);
 
 /// The job with other devices, from `origin` (`--devices emu:0-1`). With one device the rest of the section
 /// is dropped: whatever it says, there is nothing to divide.
-LoadedJob with_devices(LoadedJob loaded, const std::string& devices, const std::string& origin);
+LoadedJob with_devices(LoadedJob loaded, const std::string& devices, const std::string& origin,
+                       int ranks = 0);
 
 /// A list of devices as parse_devices reads it: `emu:0-3`, `cpu:0,emu:1`, `1/cpu:0`.
 std::string devices_text(const std::vector<Location>& devices);
+/// Those of a rank, as it names them itself: `emu:0-3`.
+std::string local_devices_text(const std::vector<Location>& devices, std::int32_t rank);
 
 }  // namespace purine::train

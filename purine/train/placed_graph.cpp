@@ -1,8 +1,10 @@
 #include "purine/train/placed_graph.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "purine/core/error.h"
+#include "purine/ops/copy.h"
 
 namespace purine::train {
 namespace {
@@ -19,6 +21,18 @@ parallel::Partitioned divide_like(Graph& graph, const ParallelSetup& setup, Grap
     if (same.valid()) specs.set_all(variable, other_divided.spec(same));
   }
   return parallel::partition(graph, specs, setup.partition_options());
+}
+
+// Watched tensors that lie elsewhere are watched at rank 0 as well, so that one process has all values.
+// Returns these tensors and what they are there.
+std::vector<std::pair<Tensor, Tensor>> watch_at_first_rank(Graph& graph) {
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  for (const Tensor tensor : graph.watched()) {
+    if (tensor.location().rank == 0) continue;
+    copies.emplace_back(tensor, ops::copy(tensor, Location{}, "read"));
+    graph.watch(copies.back().second);
+  }
+  return copies;
 }
 
 }  // namespace
@@ -38,13 +52,30 @@ PlacedGraph::PlacedGraph(const ParallelSetup& setup, const Build& build, const P
     divided_.emplace(setup.divide(*written_));
   }
   variables_ = parallel::whole_variables(*written_, *divided_);
+  Graph& graph = divided_->graph();
+  Graph::BatchRecipe recipe = graph.batch_recipe();
+  copies_ = watch_at_first_rank(graph);
+  if (!recipe.make) return;
+  recipe.make = [make = std::move(recipe.make)](std::int64_t samples, Graph& out) {
+    make(samples, out);
+    watch_at_first_rank(out);
+  };
+  graph.set_batch_recipe(std::move(recipe));
+}
+
+Tensor PlacedGraph::at(Tensor tensor) const {
+  if (!divided_) return tensor;
+  const Tensor there = divided_->at(tensor);
+  const auto copy =
+      std::find_if(copies_.begin(), copies_.end(), [&](const auto& pair) { return pair.first == there; });
+  return copy != copies_.end() ? copy->second : there;
 }
 
 bool PlacedGraph::can_share_variables_of(const PlacedGraph& other) const {
-  // Where they lie makes no difference: between runs their values are in the host's memory.
+  // At which device of a rank makes no difference: between runs their values are in the host's memory.
   const auto same_piece = [](const parallel::WholeVariable::Piece& a,
                              const parallel::WholeVariable::Piece& b) {
-    return a.path == b.path && a.ranges == b.ranges;
+    return a.path == b.path && a.ranges == b.ranges && a.location.rank == b.location.rank;
   };
   return std::all_of(variables_.begin(), variables_.end(), [&](const parallel::WholeVariable& variable) {
     const auto found =

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "purine/graph/graph.h"
@@ -28,17 +29,19 @@ class PlacedGraph {
   Graph& written() { return *written_; }
   /// What a session takes.
   Graph& running() { return divided_ ? divided_->graph() : *written_; }
-  /// What a tensor of the written graph is in the running one: Partitioned::at.
-  Tensor at(Tensor tensor) const { return divided_ ? divided_->at(tensor) : tensor; }
+  /// What a tensor of the written graph is in the running one: Partitioned::at. A watched one is where rank 0
+  /// has its value: for those that lie elsewhere the running graph has a copy at `0/cpu:0`.
+  Tensor at(Tensor tensor) const;
   /// The written graph's variables, and where they lie in the running one.
   const std::vector<parallel::WholeVariable>& variables() const { return variables_; }
   /// True if sessions of both can work on the same variables: those of this graph are in the same pieces
-  /// there.
+  /// there, at the same ranks.
   bool can_share_variables_of(const PlacedGraph& other) const;
 
  private:
   std::unique_ptr<Graph> written_;  // at one address: the divided graph refers to it
   std::optional<parallel::Partitioned> divided_;
+  std::vector<std::pair<Tensor, Tensor>> copies_;  // watched tensors that lie elsewhere, and those at rank 0
   std::vector<parallel::WholeVariable> variables_;
 };
 

@@ -22,7 +22,7 @@ Predictor::Predictor(Runtime& runtime, const Job& job, const io::Checkpoint& che
     fill(static_cast<std::size_t>(iteration), value);
   });
   try {
-    set_values(parallel::whole_variables(graph_), session_->variables(), checkpoint.tensors, true);
+    set_values(runtime, parallel::whole_variables(graph_), session_->variables(), checkpoint.tensors, true);
   } catch (const Error& error) {
     throw error.at(path.string());
   }

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdint>
+#include <string_view>
+#include <system_error>
 
 namespace purine::train {
 
@@ -17,6 +20,25 @@ Error step_error(const IterationError& error) {
   return Error(cause.component(), fmt::format("{} (step {})", cause.message(), step), cause.hint())
       .at(cause.path())
       .on(cause.location());
+}
+
+RemoteError step_error(const RemoteError& error) {
+  return renumbered(error, [](std::int64_t iteration) { return fmt::format("step {}", iteration + 1); });
+}
+
+RemoteError renumbered(const RemoteError& error,
+                       const std::function<std::string(std::int64_t iteration)>& words) {
+  const std::string_view message = error.message();
+  constexpr std::string_view mark = " (iteration ";
+  const std::size_t begin = message.rfind(mark);
+  std::int64_t iteration = 0;
+  if (begin == std::string_view::npos) return error;
+  const char* const number = message.data() + begin + mark.size();
+  const auto [end, code] = std::from_chars(number, message.data() + message.size(), iteration);
+  if (code != std::errc()) return error;
+  const std::string_view rest = message.substr(static_cast<std::size_t>(end - message.data()));
+  return {error.rank(), fmt::format("{} ({}{}", message.substr(0, begin), words(iteration), rest),
+          error.hint(), error.state()};
 }
 
 }  // namespace purine::train

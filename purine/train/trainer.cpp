@@ -9,11 +9,10 @@
 #include <utility>
 
 #include "purine/io/atomic_file.h"
-#include "purine/io/checkpoint.h"
+#include "purine/session/agreement.h"
 #include "purine/session/iteration_error.h"
 #include "purine/session/session.h"
-#include "purine/session/whole_values.h"
-#include "purine/train/checkpoints.h"
+#include "purine/train/compare_jobs.h"
 #include "purine/train/evaluator.h"
 #include "purine/train/graph_identity.h"
 #include "purine/train/job_mistake.h"
@@ -22,8 +21,9 @@
 #include "purine/train/parallel_section.h"
 #include "purine/train/placed_graph.h"
 #include "purine/train/run_folder.h"
-#include "purine/train/state.h"
+#include "purine/train/run_store.h"
 #include "purine/train/step_error.h"
+#include "purine/train/step_sums.h"
 #include "purine/train/step_trace.h"
 
 namespace purine::train {
@@ -56,16 +56,6 @@ class Notes {
   std::vector<std::string> texts_;
 };
 
-// Means over the steps since the last progress report.
-struct Interval {
-  double loss = 0;
-  double correct = 0;
-  double samples = 0;
-  double seconds = 0;
-  double wait_seconds = 0;
-  double steps = 0;
-};
-
 }  // namespace
 
 class Trainer::Implementation {
@@ -83,22 +73,26 @@ class Trainer::Implementation {
 
   const Job& job() const { return loaded_.job; }
   std::int64_t epoch_of(std::int64_t step) const { return step / steps_per_epoch_; }
+  bool is_first() const { return runtime_.rank() == 0; }
   bool must_stop() const { return options_.stop.stop_requested(); }
-  bool is_evaluated() const { return evaluation_ && evaluation_->step == step_; }
-  bool is_over() const { return step_ >= total_steps_; }
-  bool evaluation_is_due() const { return step_ > 0 && (is_over() || is_due(job().train.evaluate_every)); }
+  bool is_evaluated() const { return state_.is_evaluated(); }
+  bool is_over() const { return state_.step >= total_steps_; }
+  bool evaluation_is_due() const {
+    return state_.step > 0 && (is_over() || is_due(job().train.evaluate_every));
+  }
 
+  void open_data();
   void build_graph();
-  void open_folder();
-  void resume_from_checkpoint();
+  void compare_ranks();
+  void open_store();
+  EndReport run_here();
   EndReport train();
+  bool stops();
   void report_start();
   std::size_t shared_bytes() const;
   std::int64_t next_pause() const;
   void run_steps(std::int64_t end);
   void take_step(const Step& step, double seconds);
-  void report_progress(double learning_rate);
-  void finish_epoch();
   void evaluate();
   void make_up_for_evaluation();
   void save();
@@ -106,6 +100,7 @@ class Trainer::Implementation {
   void pass_on_notes();
   bool is_due(std::int64_t every_epochs) const;
   void tell_of_failure();
+  void tell_other_ranks(const std::exception& error);
   EndReport end(RunEnd reason);
 
   Runtime& runtime_;
@@ -130,40 +125,27 @@ class Trainer::Implementation {
   std::unique_ptr<Session> session_;
   std::unique_ptr<Evaluator> evaluator_;
 
-  std::optional<RunFolder> folder_;
+  std::optional<RunStore> store_;
   std::optional<MetricsLog> log_;
-  bool resumed_ = false;
   std::int64_t first_step_ = 0;  // steps done before this process
-  std::int64_t step_ = 0;        // steps done
-  EpochSums epoch_sums_;
-  double epoch_seconds_ = 0;
-  double training_seconds_ = 0;
-  std::int64_t trained_images_ = 0;
-  Interval interval_;
-  std::optional<EvaluationReport> evaluation_;  // the last one
-  std::filesystem::path checkpoint_;
-  std::int64_t saved_step_ = -1;
-  bool saved_evaluation_ = false;  // in the checkpoint of that step
+  bool has_started_ = false;
+  RunState state_;
+  StepSums sums_;
 };
 
 Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, TrainerOptions options)
     : runtime_(runtime),
       loaded_(std::move(job)),
       options_(std::move(options)),
-      setup_(parallel_setup(loaded_)) {
-  const std::filesystem::path folder = loaded_.job.train.run_folder;
-  if (!options_.resume && !options_.numbered_folder) RunFolder::check_absent(folder);
-
-  training_set_ = open_dataset(this->job(), data::Subset::train);
-  test_set_ = open_dataset(this->job(), data::Subset::test);
-  skipped_ = std::make_shared<data::SkippedImages>([this](const data::SkippedImages::Entry& entry) {
-    notes_.add(fmt::format("left out {}: {}", entry.path, entry.reason));
+      setup_(parallel_setup(loaded_, runtime.ranks())) {
+  at_all_ranks(runtime.endpoint(), [this] {
+    if (is_first() && !options_.resume && !options_.numbered_folder) {
+      RunFolder::check_absent(this->job().train.run_folder);
+    }
+    open_data();
+    build_graph();
   });
-  task_ = find_task(this->job(), *training_set_);
-  steps_per_epoch_ = steps_per_epoch(this->job(), training_set_->size());
-  total_steps_ = total_steps(this->job(), steps_per_epoch_);
-
-  build_graph();
+  compare_ranks();
   SessionOptions session_options;
   session_options.seed = static_cast<std::uint64_t>(this->job().train.seed);
   if (const Job::Trace& trace = this->job().trace; trace.steps > 0) {
@@ -174,6 +156,29 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
   evaluator_ =
       std::make_unique<Evaluator>(runtime, setup_, task_, test_set_,
                                   Evaluator::Options{&*graph_, session_->shared_variables(), skipped_});
+}
+
+void Trainer::Implementation::open_data() {
+  training_set_ = open_dataset(job(), data::Subset::train);
+  test_set_ = open_dataset(job(), data::Subset::test);
+  skipped_ = std::make_shared<data::SkippedImages>([this](const data::SkippedImages::Entry& entry) {
+    notes_.add(fmt::format("left out {}: {}", entry.path, entry.reason));
+  });
+  task_ = find_task(job(), *training_set_);
+  steps_per_epoch_ = steps_per_epoch(job(), training_set_->size());
+  total_steps_ = total_steps(job(), steps_per_epoch_);
+}
+
+// All ranks have the same job, and data sets of the same content, wherever those lie.
+void Trainer::Implementation::compare_ranks() {
+  Endpoint* endpoint = runtime_.endpoint();
+  if (endpoint == nullptr) return;
+  compare_jobs(*endpoint, job());
+  compare_words(*endpoint,
+                fmt::format("has a training set of identity {:016x}", training_set_->fingerprint()),
+                "data.folder must hold the same files at every rank");
+  compare_words(*endpoint, fmt::format("has a test set of identity {:016x}", test_set_->fingerprint()),
+                "data.folder must hold the same files at every rank");
 }
 
 void Trainer::Implementation::build_graph() {
@@ -189,63 +194,87 @@ void Trainer::Implementation::build_graph() {
 }
 
 EndReport Trainer::Implementation::run() {
-  open_folder();
-  if (resumed_) resume_from_checkpoint();
-  io::write_file(folder_->paths().job(), job_text(job()));
-  const bool is_complete = is_over() && is_evaluated();
-  if (!is_complete) {
-    std::optional<MetricsLog::Resumption> resumption;
-    if (resumed_) resumption = {.step = step_, .evaluated = is_evaluated()};
-    log_.emplace(folder_->paths(), resumption);
-    listeners_.push_back(&*log_);
-  }
-  report_start();
   try {
-    return is_complete ? end(RunEnd::finished) : train();
-  } catch (const IterationError& error) {
+    return run_here();
+  } catch (const RemoteError& error) {
     tell_of_failure();
     throw step_error(error);
-  } catch (const Error&) {
+  } catch (const IterationError& error) {
     tell_of_failure();
+    const Error step = step_error(error);
+    tell_other_ranks(step);
+    throw step;
+  } catch (const std::exception& error) {
+    tell_of_failure();
+    tell_other_ranks(error);
     throw;
   }
+}
+
+EndReport Trainer::Implementation::run_here() {
+  open_store();
+  const bool is_complete = is_over() && is_evaluated();
+  at_all_ranks(runtime_.endpoint(), [&] {
+    if (!is_first()) return;
+    io::write_file(store_->paths().job(), job_text(job()));
+    if (is_complete) return;
+    std::optional<MetricsLog::Resumption> resumption;
+    if (options_.resume) resumption = {.step = state_.step, .evaluated = is_evaluated()};
+    log_.emplace(store_->paths(), resumption);
+    listeners_.push_back(&*log_);
+  });
+  report_start();
+  has_started_ = true;
+  return is_complete ? end(RunEnd::finished) : train();
 }
 
 EndReport Trainer::Implementation::train() {
   make_up_for_evaluation();
   while (!is_over()) {
-    if (must_stop()) {
+    if (stops()) {
       save();
       return end(RunEnd::interrupted);
     }
-    if (options_.stop_after > 0 && step_ >= options_.stop_after) return end(RunEnd::stopped);
+    if (options_.stop_after > 0 && state_.step >= options_.stop_after) return end(RunEnd::stopped);
     run_steps(next_pause());
-    if (step_ % steps_per_epoch_ == 0) finish_epoch();
-    if (evaluation_is_due() && !must_stop()) evaluate();
+    if (state_.step % steps_per_epoch_ == 0) {
+      tell(&Listener::epoch, sums_.finish_epoch(state_.step, epoch_of(state_.step - 1)));
+    }
+    if (evaluation_is_due() && !stops()) evaluate();
     const std::int64_t every_steps = job().checkpoint.every_steps;
-    if (is_over() || step_ == options_.stop_after || is_due(job().checkpoint.every_epochs) ||
-        (every_steps > 0 && step_ % every_steps == 0)) {
+    if (is_over() || state_.step == options_.stop_after || is_due(job().checkpoint.every_epochs) ||
+        (every_steps > 0 && state_.step % every_steps == 0)) {
       save();
     }
-    if (step_ % steps_per_epoch_ == 0) epoch_sums_ = {};
+    if (state_.step % steps_per_epoch_ == 0) sums_.set_epoch({});
   }
   return end(is_evaluated() ? RunEnd::finished : RunEnd::interrupted);
+}
+
+// True if any rank was asked to stop. A collective call.
+bool Trainer::Implementation::stops() {
+  Endpoint* endpoint = runtime_.endpoint();
+  if (endpoint == nullptr) return must_stop();
+  const std::vector<std::string> all = endpoint->all_gather(must_stop() ? "stop" : "go on");
+  return std::find(all.begin(), all.end(), "stop") != all.end();
 }
 
 // A run that was stopped between the last step of an epoch and the end of its evaluation has a checkpoint
 // that doesn't know how good it is.
 void Trainer::Implementation::make_up_for_evaluation() {
-  if (!evaluation_is_due() || is_evaluated() || must_stop()) return;
+  if (!evaluation_is_due() || is_evaluated() || stops()) return;
   evaluate();
   if (is_evaluated()) save();
 }
 
 // What can still be said of a run that an error ends. What fails here as well comes second to that error.
 void Trainer::Implementation::tell_of_failure() {
+  if (!has_started_) return;
   try {
     pass_on_notes();
-    if (!checkpoint_.empty()) {
-      tell(&Listener::note, fmt::format("the run failed; its newest checkpoint is {}", checkpoint_.string()));
+    if (!store_->checkpoint().empty()) {
+      tell(&Listener::note,
+           fmt::format("the run failed; its newest checkpoint is {}", store_->checkpoint().string()));
     }
     write_trace(true);
   } catch (const std::exception&) {
@@ -253,46 +282,36 @@ void Trainer::Implementation::tell_of_failure() {
   }
 }
 
-void Trainer::Implementation::open_folder() {
-  const std::filesystem::path path = job().train.run_folder;
-  if (options_.resume) {
-    folder_.emplace(RunFolder::open(path));
-    resumed_ = true;
-  } else if (options_.numbered_folder) {
-    folder_.emplace(RunFolder::create_numbered(path));
-    loaded_.job.train.run_folder = folder_->paths().folder.string();
-  } else {
-    folder_.emplace(RunFolder::create(path));
-  }
+void Trainer::Implementation::tell_other_ranks(const std::exception& error) {
+  Endpoint* endpoint = runtime_.endpoint();
+  if (endpoint != nullptr) endpoint->fail("at " + endpoint->host(endpoint->rank()) + ", " + error.what());
 }
 
-void Trainer::Implementation::resume_from_checkpoint() {
-  const std::filesystem::path checkpoints = folder_->paths().checkpoints();
-  if (io::list_checkpoints(checkpoints).empty()) {
+void Trainer::Implementation::open_store() {
+  const RunStore::Folder folder = options_.resume            ? RunStore::Folder::open
+                                  : options_.numbered_folder ? RunStore::Folder::make_numbered
+                                                             : RunStore::Folder::make;
+  const RunStore::Subject subject{task_, training_set_->fingerprint(), identity_, graph_->variables(),
+                                  steps_per_epoch_};
+  store_.emplace(runtime_, loaded_, subject, folder);
+  loaded_.job.train.run_folder = store_->paths().folder.string();
+  if (!options_.resume) return;
+  const std::optional<RunState> state = store_->load(session_->variables());
+  if (!state) {
     tell(&Listener::note, std::string("there is no checkpoint yet, the run starts at its beginning"));
     return;
   }
-  io::LatestCheckpoint latest = io::load_latest_checkpoint(checkpoints);
-  const io::Manifest& manifest = latest.checkpoint.manifest;
-  check_resumable(manifest, latest.path, loaded_, training_set_->fingerprint(), identity_);
-  evaluation_ = evaluation_of(manifest, latest.path);
-  epoch_sums_ = epoch_sums_of(manifest, latest.path);
-  try {
-    set_values(graph_->variables(), session_->variables(), latest.checkpoint.tensors, false);
-  } catch (const Error& error) {
-    throw error.at(latest.path.string());
-  }
-  session_->set_iteration(manifest.iteration);
-  step_ = first_step_ = saved_step_ = manifest.iteration;
-  saved_evaluation_ = is_evaluated();
-  checkpoint_ = latest.path;
+  state_ = *state;
+  first_step_ = state_.step;
+  sums_.set_epoch(state_.sums);
+  session_->set_iteration(state_.step);
 }
 
 void Trainer::Implementation::report_start() {
   RunReport report;
   report.job = job();
-  report.paths = folder_->paths();
-  report.title = folder_->paths().folder.filename().string();
+  report.paths = store_->paths();
+  report.title = store_->paths().folder.filename().string();
   report.parameters = parameter_count(graph_->written());
   report.training_images = training_set_->size();
   report.test_images = test_set_->size();
@@ -323,7 +342,7 @@ void Trainer::Implementation::report_start() {
     tell(&Listener::note,
          fmt::format("the run is complete: all of its {} steps were done before, and nothing is left to "
                      "train{}",
-                     step_, may_go_on ? "; more train.epochs or train.steps go on" : ""));
+                     state_.step, may_go_on ? "; more train.epochs or train.steps go on" : ""));
   }
 }
 
@@ -338,19 +357,19 @@ std::size_t Trainer::Implementation::shared_bytes() const {
 // The step at which something is to be done that needs all steps before it to be finished: the end of an
 // epoch, a checkpoint, the end.
 std::int64_t Trainer::Implementation::next_pause() const {
-  std::int64_t pause = std::min(total_steps_, next_multiple(step_, steps_per_epoch_));
+  std::int64_t pause = std::min(total_steps_, next_multiple(state_.step, steps_per_epoch_));
   if (job().checkpoint.every_steps > 0) {
-    pause = std::min(pause, next_multiple(step_, job().checkpoint.every_steps));
+    pause = std::min(pause, next_multiple(state_.step, job().checkpoint.every_steps));
   }
-  if (trace_ && trace_->end() > step_) pause = std::min(pause, trace_->end());
-  if (options_.stop_after > step_) pause = std::min(pause, options_.stop_after);
+  if (trace_ && trace_->end() > state_.step) pause = std::min(pause, trace_->end());
+  if (options_.stop_after > state_.step) pause = std::min(pause, options_.stop_after);
   return pause;
 }
 
 void Trainer::Implementation::run_steps(std::int64_t end) {
   session_->data_wait_share();
   Clock::time_point last = Clock::now();
-  for (const Step& step : session_->run({.steps = end - step_})) {
+  for (const Step& step : session_->run({.steps = end - state_.step})) {
     const Clock::time_point now = Clock::now();
     take_step(step, seconds_between(last, now));
     last = now;
@@ -361,10 +380,10 @@ void Trainer::Implementation::run_steps(std::int64_t end) {
 }
 
 void Trainer::Implementation::take_step(const Step& step, double seconds) {
-  step_ = step.index + 1;
-  const auto samples = static_cast<double>(step.samples);
+  state_.step = step.index + 1;
+  if (!is_first()) return;
   StepReport report;
-  report.step = step_;
+  report.step = state_.step;
   report.epoch = step.epoch;
   report.samples = step.samples;
   report.loss = step.value(tensors_.loss);
@@ -372,83 +391,35 @@ void Trainer::Implementation::take_step(const Step& step, double seconds) {
   report.learning_rate = step.value(tensors_.learning_rate);
   report.seconds = seconds;
   report.wait_seconds = session_->data_wait_share() * seconds;
-
-  epoch_sums_.loss += report.loss * samples;
-  epoch_sums_.correct += report.accuracy * samples;
-  epoch_sums_.samples += step.samples;
-  epoch_seconds_ += seconds;
-  training_seconds_ += seconds;
-  trained_images_ += step.samples;
-  interval_.loss += report.loss * samples;
-  interval_.correct += report.accuracy * samples;
-  interval_.samples += samples;
-  interval_.seconds += seconds;
-  interval_.wait_seconds += report.wait_seconds;
-  interval_.steps += 1;
-
+  sums_.add(report);
   pass_on_notes();
   tell(&Listener::step, report);
-  if (step_ % job().train.report_every == 0 || step_ == total_steps_) report_progress(report.learning_rate);
-}
-
-void Trainer::Implementation::report_progress(double learning_rate) {
-  const Interval sums = std::exchange(interval_, {});
-  ProgressReport report;
-  report.step = step_;
-  report.epoch = epoch_of(step_ - 1);
-  report.loss = sums.loss / sums.samples;
-  report.accuracy = sums.correct / sums.samples;
-  report.learning_rate = learning_rate;
-  report.images_per_second = sums.samples / sums.seconds;
-  report.wait_share = sums.wait_seconds / sums.seconds;
-  report.seconds_left = sums.seconds / sums.steps * static_cast<double>(total_steps_ - step_);
-  tell(&Listener::progress, report);
-}
-
-void Trainer::Implementation::finish_epoch() {
-  const auto samples = static_cast<double>(epoch_sums_.samples);
-  EpochReport report;
-  report.step = step_;
-  report.epoch = epoch_of(step_ - 1);
-  report.loss = epoch_sums_.loss / samples;
-  report.accuracy = epoch_sums_.correct / samples;
-  report.seconds = std::exchange(epoch_seconds_, 0);
-  tell(&Listener::epoch, report);
+  if (state_.step % job().train.report_every == 0 || is_over()) {
+    tell(&Listener::progress, sums_.take_progress(report, total_steps_));
+  }
 }
 
 bool Trainer::Implementation::is_due(std::int64_t every_epochs) const {
-  return every_epochs > 0 && step_ % (every_epochs * steps_per_epoch_) == 0;
+  return every_epochs > 0 && state_.step % (every_epochs * steps_per_epoch_) == 0;
 }
 
 void Trainer::Implementation::evaluate() {
-  evaluation_ = evaluator_->run(step_, epoch_of(step_ - 1), options_.stop);
+  state_.evaluation = evaluator_->run(state_.step, epoch_of(state_.step - 1), options_.stop);
   pass_on_notes();
-  if (evaluation_) tell(&Listener::evaluated, *evaluation_);
+  if (state_.evaluation) tell(&Listener::evaluated, *state_.evaluation);
 }
 
 void Trainer::Implementation::save() {
-  if (saved_step_ == step_ && saved_evaluation_ == is_evaluated()) return;
-  const bool epoch_is_over = step_ % steps_per_epoch_ == 0;
-  const EpochSums sums = epoch_is_over ? EpochSums{} : epoch_sums_;
-  io::Checkpoint checkpoint;
-  checkpoint.manifest = make_manifest(job(), task_, sums, training_set_->fingerprint(), identity_);
-  checkpoint.manifest.iteration = step_;
-  checkpoint.manifest.epoch = epoch_of(step_);
-  checkpoint.manifest.position = sums.samples;
-  if (is_evaluated()) set_evaluation(checkpoint.manifest, *evaluation_);
-  checkpoint.tensors = whole_values(graph_->variables(), session_->variables());
-  checkpoint_ = io::save_checkpoint(
-      folder_->paths().checkpoints(), checkpoint,
-      {.last = static_cast<int>(job().checkpoint.keep), .best = job().checkpoint.keep_best});
-  saved_step_ = step_;
-  saved_evaluation_ = is_evaluated();
-  tell(&Listener::saved, checkpoint_, step_);
+  state_.sums = sums_.epoch();
+  if (store_->save(state_, session_->variables())) {
+    tell(&Listener::saved, store_->checkpoint(), state_.step);
+  }
 }
 
 void Trainer::Implementation::write_trace(bool at_end) {
   if (!trace_ || trace_path_ || !trace_->has_events()) return;
-  if (step_ < trace_->end() && !at_end) return;
-  trace_path_ = folder_->paths().free_trace(first_step_);
+  if (state_.step < trace_->end() && !at_end) return;
+  trace_path_ = store_->paths().free_trace(first_step_);
   trace_->write(*trace_path_);
 }
 
@@ -460,19 +431,19 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   write_trace(true);
   EndReport report;
   report.end = reason;
-  report.paths = folder_->paths();
-  report.step = step_;
-  report.trained_steps = step_ - first_step_;
-  report.epochs = epoch_of(step_);
-  if (reason == RunEnd::finished) report.test = evaluation_;
-  report.checkpoint = checkpoint_;
+  report.paths = store_->paths();
+  report.step = state_.step;
+  report.trained_steps = state_.step - first_step_;
+  report.epochs = epoch_of(state_.step);
+  if (reason == RunEnd::finished) report.test = state_.evaluation;
+  report.checkpoint = store_->checkpoint();
   std::error_code error;
   if (trace_path_ || std::filesystem::exists(report.paths.trace(), error)) {
     report.trace = trace_path_.value_or(report.paths.trace());
   }
   report.skipped_images = skipped_->count();
-  report.training_seconds = training_seconds_;
-  report.trained_images = trained_images_;
+  report.training_seconds = sums_.training_seconds();
+  report.trained_images = sums_.trained_images();
   report.devices = static_cast<int>(setup_.devices().size());
   report.placement = setup_.text();
   tell(&Listener::ended, report);

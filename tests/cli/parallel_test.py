@@ -213,7 +213,7 @@ class ParallelTest(CommandTest):
         self.assertEqual(report["parameters"], 431080, "of the network, not of its replicas")
         self.assertEqual(self.error_of("bench", "lenet", "--scheme", "data", status=2),
                          '[job] --scheme data: parallel.scheme is "data", and no devices are named; hint: set '
-                         "parallel.devices, or give --devices")
+                         "parallel.devices, give --devices, or start several processes with mpirun")
 
 
 if __name__ == "__main__":

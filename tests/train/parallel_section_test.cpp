@@ -21,7 +21,7 @@ ParallelSetup setup_of(const std::string& section) {
 }
 
 std::string mistake(const std::string& section) {
-  return error_text([&] { job_with(section); });
+  return error_text([&] { setup_of(section); });
 }
 
 TEST(ParallelSectionTest, OneDeviceIsSingle) {
@@ -76,7 +76,8 @@ TEST(ParallelSectionTest, DevicesThatMakeNoSense) {
       "take another scheme");
   EXPECT_EQ(mistake("scheme = \"sharded\"\n"),
             "[job] job.toml:6: parallel.scheme is \"sharded\", and no devices are named; hint: set "
-            "parallel.devices, or give --devices");
+            "parallel.devices, "
+            "give --devices, or start several processes with mpirun");
 }
 
 TEST(ParallelSectionTest, KeysOfAnotherSchemeAreMistakes) {

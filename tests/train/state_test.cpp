@@ -23,8 +23,9 @@ class StateTest : public testing::Test {
   }
   std::string error_with(std::vector<io::HostTensor> tensors, bool rest_is_ignored) {
     const std::vector<io::HostTensor> before = variables_.values();
-    const std::string text = error_text(
-        [&] { set_values(parallel::whole_variables(graph_), variables_, tensors, rest_is_ignored); });
+    const std::string text = error_text([&] {
+      set_values(runtime_, parallel::whole_variables(graph_), variables_, tensors, rest_is_ignored);
+    });
     EXPECT_EQ(variables_.values(), before) << "nothing may have changed";
     return text;
   }
@@ -41,7 +42,7 @@ TEST_F(StateTest, ValuesGoOutAndIn) {
   EXPECT_EQ(tensors[0].values<float>()[0], 2.0F);
   const float three = 3;
   tensors[0] = io::HostTensor::of<float>("a", {}, std::span(&three, 1));
-  set_values(parallel::whole_variables(graph_), variables_, tensors, false);
+  set_values(runtime_, parallel::whole_variables(graph_), variables_, tensors, false);
   EXPECT_EQ(variables_.values(), tensors);
 }
 
@@ -58,7 +59,7 @@ TEST_F(StateTest, WhatDoesNotFitIsNamedAndNothingChanges) {
   more.back().name = "c";
   EXPECT_EQ(error_with(more, false),
             "[checkpoint] c is in the checkpoint, but not in the network" + std::string(hint));
-  EXPECT_NO_THROW(set_values(parallel::whole_variables(graph_), variables_, more, true));
+  EXPECT_NO_THROW(set_values(runtime_, parallel::whole_variables(graph_), variables_, more, true));
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#include "purine/train/run_store.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "purine/io/checkpoint.h"
+#include "purine/session/agreement.h"
+#include "purine/session/rank_values.h"
+#include "purine/train/state.h"
+
+namespace purine::train {
+namespace {
+
+// What rank 0 says to all.
+std::string say_to_all(Runtime& runtime, const std::string& words) {
+  Endpoint* endpoint = runtime.endpoint();
+  return endpoint != nullptr ? endpoint->all_gather(words).front() : words;
+}
+
+}  // namespace
+
+RunStore::RunStore(Runtime& runtime, const LoadedJob& loaded, Subject subject, Folder folder)
+    : runtime_(runtime), loaded_(loaded), subject_(std::move(subject)) {
+  paths_.folder = loaded.job.train.run_folder;
+  at_all_ranks(runtime.endpoint(), [&] {
+    if (runtime.rank() != 0) return;
+    switch (folder) {
+      case Folder::make:
+        folder_.emplace(RunFolder::create(paths_.folder));
+        break;
+      case Folder::make_numbered:
+        folder_.emplace(RunFolder::create_numbered(paths_.folder));
+        break;
+      case Folder::open:
+        folder_.emplace(RunFolder::open(paths_.folder));
+        break;
+    }
+    paths_ = folder_->paths();
+  });
+}
+
+// At rank 0: what the newest checkpoint says, and its tensors.
+RunState RunStore::read(std::vector<io::HostTensor>& tensors) {
+  io::LatestCheckpoint latest = io::load_latest_checkpoint(paths_.checkpoints());
+  const io::Manifest& manifest = latest.checkpoint.manifest;
+  check_resumable(manifest, latest.path, loaded_, subject_.data_fingerprint, subject_.graph);
+  tensors = std::move(latest.checkpoint.tensors);
+  checkpoint_ = latest.path;
+  return {manifest.iteration, epoch_sums_of(manifest, latest.path), evaluation_of(manifest, latest.path)};
+}
+
+std::optional<RunState> RunStore::load(Variables& values) {
+  using Json = nlohmann::json;
+  std::optional<RunState> state;
+  std::vector<io::HostTensor> tensors;
+  at_all_ranks(runtime_.endpoint(), [&] {
+    if (runtime_.rank() != 0 || io::list_checkpoints(paths_.checkpoints()).empty()) return;
+    state = read(tensors);
+  });
+  const Json own = state ? Json{{"step", state->step}, {"evaluated", state->is_evaluated()}} : Json();
+  const Json said = Json::parse(say_to_all(runtime_, own.dump()));
+  if (said.is_null()) return std::nullopt;
+  if (!state) {
+    state.emplace(RunState{.step = said["step"]});
+    if (said["evaluated"]) state->evaluation.emplace(EvaluationReport{.step = state->step});
+  }
+  try {
+    set_values(runtime_, subject_.variables, values, tensors, false);
+  } catch (const RemoteError&) {
+    throw;
+  } catch (const Error& error) {
+    throw error.at(checkpoint_.string());
+  }
+  saved_step_ = state->step;
+  saved_evaluation_ = state->is_evaluated();
+  return state;
+}
+
+bool RunStore::save(const RunState& state, const Variables& values) {
+  if (saved_step_ == state.step && saved_evaluation_ == state.is_evaluated()) return false;
+  io::Checkpoint checkpoint;
+  checkpoint.tensors = gather_whole_values(runtime_, subject_.variables, values);
+  saved_step_ = state.step;
+  saved_evaluation_ = state.is_evaluated();
+  if (runtime_.rank() != 0) return true;
+  const Job& job = loaded_.job;
+  const bool epoch_is_over = state.step % subject_.steps_per_epoch == 0;
+  const EpochSums sums = epoch_is_over ? EpochSums{} : state.sums;
+  checkpoint.manifest = make_manifest(job, subject_.task, sums, subject_.data_fingerprint, subject_.graph);
+  checkpoint.manifest.iteration = state.step;
+  checkpoint.manifest.epoch = state.step / subject_.steps_per_epoch;
+  checkpoint.manifest.position = sums.samples;
+  if (state.is_evaluated()) set_evaluation(checkpoint.manifest, *state.evaluation);
+  checkpoint_ =
+      io::save_checkpoint(paths_.checkpoints(), checkpoint,
+                          {.last = static_cast<int>(job.checkpoint.keep), .best = job.checkpoint.keep_best});
+  return true;
+}
+
+}  // namespace purine::train

@@ -1,0 +1,108 @@
+"""The command as several ranks: the same job, the same numbers, one output, one run folder."""
+import array
+import json
+import shutil
+import unittest
+
+from command import write_idx
+from launched import LaunchedTest
+
+
+class RanksTest(LaunchedTest):
+    def weights(self, run):
+        return self.tensors(self.checkpoints(run)[-1])[0]
+
+    def difference(self, run, other):
+        """The largest of any element of the last checkpoints of two runs."""
+        left, right = self.weights(run), self.weights(other)
+        self.assertEqual({name: len(content) for name, content in left.items()},
+                         {name: len(content) for name, content in right.items()})
+        return max(abs(a - b) for name in left for a, b in zip(array.array("f", left[name]), array.array("f", right[name])))
+
+    def losses(self, run):
+        lines = (self.folder / run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        return {entry["step"]: entry["loss"] for entry in map(json.loads, lines) if entry["phase"] == "train"}
+
+    def test_two_and_four_ranks_train_as_one_process_does(self):
+        self.write_lenet()
+        self.purine("train", "job.toml", "--run-folder", "one")
+        for count in (2, 4):
+            run = f"of-{count}"
+            output, _ = self.ranks(count, "train", "job.toml", "--run-folder", run)
+            self.assertLessEqual(self.difference(run, "one"), 1e-6)
+            self.assertEqual([path.name for path in self.checkpoints(run)], [path.name for path in self.checkpoints("one")])
+            for step, loss in self.losses("one").items():
+                self.assertAlmostEqual(self.losses(run)[step], loss, places=5)
+            lines = output.splitlines()
+            self.assertRegex(lines[0], r"^rank +host +address +devices +cores +to the next rank$")
+            for rank in range(count):
+                self.assertRegex(lines[1 + rank], rf"^{rank} +\S+ .* cpu:0 +\d+ +[\d.]+ Gbit/s, \d+ us$")
+            self.assertIn(f"{count} devices: data parallelism over cpu:0 at each of {count} ranks (data={count})", lines)
+            self.assertEqual(sum(line.startswith("test accuracy ") for line in lines), 1, "rank 0 alone speaks")
+
+    def test_any_scheme_over_two_ranks(self):
+        self.write_lenet()
+        self.purine("train", "job.toml", "--run-folder", "one")
+        schemes = {
+            "sharded": {"scheme": "sharded"}, "tensor": {"scheme": "tensor"}, "pipeline": {"scheme": "pipeline", "micro_batches": 4},
+            "hybrid": {"scheme": "hybrid", "devices": "emu:0-1", "mesh": "data=2,model=2"},
+            "uneven": {"devices": "0/cpu:0,1/cpu:0-1"},
+        }
+        for name, section in schemes.items():
+            self.write_lenet(f"{name}.toml", parallel=section)
+            self.ranks(2, "train", f"{name}.toml")
+            self.assertLessEqual(self.difference(f"runs/{name}", "one"), 1e-6, name)
+
+    def test_a_run_goes_on_with_other_numbers_of_processes(self):
+        self.write_lenet(checkpoint={"every_epochs": 0})
+        self.purine("train", "job.toml", "--run-folder", "one")
+        self.ranks(2, "train", "job.toml", "--stop-after", 3)
+        self.ranks(4, "train", "job.toml", "--resume", "--stop-after", 6)
+        self.ranks(3, "train", "--resume", "--run-folder", "runs/job", "--stop-after", 7)
+        self.purine("train", "job.toml", "--resume")
+        self.assertLessEqual(self.difference("runs/job", "one"), 1e-6)
+        self.assertEqual(sorted(self.losses("runs/job")), list(range(1, 11)), "each step once")
+
+    def test_the_same_number_of_processes_goes_on_exactly(self):
+        self.write_lenet(checkpoint={"every_epochs": 0}, data={"crop": "random", "padding": 2, "flip": 0.5})
+        self.ranks(2, "train", "job.toml", "--run-folder", "whole")
+        self.ranks(2, "train", "job.toml", "--stop-after", 6)
+        self.ranks(2, "train", "job.toml", "--resume", "--workers", 3)
+        self.assertEqual(self.checkpoints("runs/job")[-1].read_bytes(), self.checkpoints("whole")[-1].read_bytes())
+
+    def test_five_samples_make_steps_of_two_two_and_one(self):
+        shutil.rmtree(self.folder / "set")
+        write_idx(self.folder / "set", training=5, test=3)
+        self.write_lenet(data={"batch": 2}, train={"epochs": 1, "report_every": 1})
+        self.purine("train", "job.toml", "--run-folder", "one")
+        self.ranks(2, "train", "job.toml")
+        self.assertEqual(sorted(self.losses("runs/job")), [1, 2, 3])
+        for step, loss in self.losses("one").items():
+            self.assertAlmostEqual(self.losses("runs/job")[step], loss, places=6)
+        self.assertLessEqual(self.difference("runs/job", "one"), 1e-6)
+
+    def test_hosts_need_not_share_a_file_system(self):
+        self.write_lenet(checkpoint={"every_epochs": 0})
+        for host in ("a", "b"):
+            shutil.copytree(self.folder / "set", self.folder / host / "set")
+            shutil.copy(self.folder / "job.toml", self.folder / host)
+        self.finish(self.start_in_folders(["a", "b"], "train", "job.toml", "--stop-after", 4))
+        (self.folder / "b" / "job.toml").unlink()
+        self.finish(self.start_in_folders(["a", "b"], "train", "--resume", "--run-folder", "runs/job"))
+        self.assertEqual(sorted(path.name for path in (self.folder / "b").iterdir()), ["set"])
+        self.purine("train", "job.toml", "--run-folder", "one")
+        self.assertLessEqual(self.difference("a/runs/job", "one"), 1e-6)
+
+    def test_json_lines_tell_of_the_ranks(self):
+        self.write_lenet()
+        output, _ = self.ranks(2, "train", "job.toml", "--json")
+        events = [json.loads(line) for line in output.splitlines()]
+        self.assertEqual([event["event"] for event in events[:2]], ["ranks", "start"])
+        self.assertEqual([rank["devices"] for rank in events[0]["ranks"]], ["cpu:0", "cpu:0"])
+        self.assertGreater(events[0]["ranks"][0]["bytes_per_s_to_next"], 0)
+        self.assertEqual(events[1]["devices"], ["0/cpu:0", "1/cpu:0"])
+        self.assertEqual([event["event"] for event in events].count("end"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
