@@ -1,6 +1,7 @@
 #include "purine/session/agreement.h"
 
 #include <algorithm>
+#include <exception>
 #include <vector>
 
 #include "purine/core/version.h"
@@ -27,7 +28,35 @@ void compare_words(Endpoint& endpoint, const std::string& words, std::string_vie
   const std::vector<std::string> all = endpoint.all_gather(words);
   const std::size_t other = first_other(all);
   if (other == 0) return;
-  throw Error("session", "rank 0 " + all[0] + ", rank " + std::to_string(other) + " " + all[other], hint);
+  throw AgreedError(
+      Error("session", "rank 0 " + all[0] + ", rank " + std::to_string(other) + " " + all[other], hint));
+}
+
+void at_all_ranks(Endpoint* endpoint, const std::function<void()>& function) {
+  if (endpoint == nullptr) return function();
+  std::exception_ptr own;
+  std::string text;
+  try {
+    function();
+  } catch (const RemoteError&) {
+    throw;
+  } catch (const std::exception& error) {
+    own = std::current_exception();
+    text = error.what();
+  }
+  const std::vector<std::string> all = endpoint->all_gather(text);
+  const auto failed = std::find_if(all.begin(), all.end(), [](const auto& each) { return !each.empty(); });
+  if (failed == all.end()) return;
+  if (own == nullptr) {
+    const auto rank = static_cast<int>(failed - all.begin());
+    throw RemoteError(rank, "at " + endpoint->host(rank) + ", " + *failed);
+  }
+  try {
+    std::rethrow_exception(own);
+  } catch (const Error& error) {
+    if (first_other(all) == 0) throw AgreedError(error, own);
+    throw;
+  }
 }
 
 void compare_graphs(Endpoint& endpoint, Graph& graph, std::uint64_t seed) {
@@ -61,10 +90,11 @@ void compare_graphs(Endpoint& endpoint, Graph& graph, std::uint64_t seed) {
   const std::vector<std::string> texts = endpoint.all_gather(has ? vertices.text(same) : "nothing");
   const std::vector<std::string> paths = endpoint.all_gather(has ? vertices.path(same) : "");
   const std::size_t other = first_other(texts);
-  throw Error("session",
-              "rank 0 has '" + texts[0] + "', rank " + std::to_string(other) + " has '" + texts[other] + "'",
-              "every process must build the same graph")
-      .at(paths[0].empty() ? paths[other] : paths[0]);
+  throw AgreedError(
+      Error("session",
+            "rank 0 has '" + texts[0] + "', rank " + std::to_string(other) + " has '" + texts[other] + "'",
+            "every process must build the same graph")
+          .at(paths[0].empty() ? paths[other] : paths[0]));
 }
 
 }  // namespace purine
