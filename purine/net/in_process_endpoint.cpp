@@ -96,7 +96,8 @@ class InProcessHub::Implementation {
     const std::lock_guard lock(mutex_);
     RankState& state = state_of(rank);
     if (!state.silent_since) state.silent_since = std::chrono::steady_clock::now();
-    state.killed = std::make_exception_ptr(RemoteError(rank, at_host("was killed")));
+    state.killed =
+        std::make_exception_ptr(RemoteError(rank, at_host("was killed"), {}, RemoteError::Rank::is_gone));
     drop_sides(rank);
     changed_.notify_all();
   }
@@ -256,9 +257,9 @@ class InProcessHub::Implementation {
   }
 
   // Under mutex_: only the first cause counts.
-  void fail_all(int rank, std::string_view cause) {
+  void fail_all(int rank, std::string_view cause, RemoteError::Rank state = RemoteError::Rank::speaks) {
     if (failure_ != nullptr) return;
-    failure_ = std::make_exception_ptr(RemoteError(rank, cause));
+    failure_ = std::make_exception_ptr(RemoteError(rank, cause, {}, state));
     for (int any = 0; any < static_cast<int>(ranks_.size()); ++any) drop_sides(any);
     changed_.notify_all();
   }
@@ -364,7 +365,8 @@ class InProcessHub::Implementation {
       const std::optional<Time> since = state_of(rank).silent_since;
       if (!since || failure_ != nullptr) continue;
       if (now - *since >= options_.stall_limit) {
-        fail_all(rank, at_host("silent for longer than " + seconds_text(options_.stall_limit)));
+        fail_all(rank, at_host("silent for longer than " + seconds_text(options_.stall_limit)),
+                 RemoteError::Rank::is_gone);
       } else {
         next = std::min(next, *since + options_.stall_limit);
       }

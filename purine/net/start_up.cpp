@@ -17,6 +17,7 @@
 
 #include "purine/core/error.h"
 #include "purine/net/transport/waiter.h"
+#include "purine/runtime/cpu_workers.h"
 
 namespace purine::net {
 namespace {
@@ -223,7 +224,19 @@ Interface interface_to(const std::vector<Interface>& own, const std::vector<Inte
   return own.empty() ? Interface{} : own.front();
 }
 
-std::string describe_ranks(Endpoint& endpoint, const std::string& devices, int cores) {
+int own_cores(Endpoint& endpoint) {
+  const std::vector<int> cores = CpuWorkers::available_cores();
+  std::string text = endpoint.host(endpoint.rank());
+  for (const int core : cores) text += " " + std::to_string(core);
+  const std::vector<std::string> all = endpoint.all_gather(text);
+  const auto mine = all.begin() + endpoint.rank();
+  const auto sharing = static_cast<int>(std::count(all.begin(), all.end(), text));
+  const auto before = static_cast<int>(std::count(all.begin(), mine, text));
+  const auto count = static_cast<int>(cores.size());
+  return std::max(1, count * (before + 1) / sharing - count * before / sharing);
+}
+
+std::vector<RankDescription> learn_ranks(Endpoint& endpoint, const std::string& devices, int cores) {
   using nlohmann::json;
   json addresses = json::array();
   for (const Interface& each : interfaces()) addresses.push_back({each.name, each.address, each.prefix});
@@ -231,29 +244,40 @@ std::string describe_ranks(Endpoint& endpoint, const std::string& devices, int c
   const std::vector<std::string> all = endpoint.all_gather(own.dump());
   const std::vector<Link> links = measure_links(endpoint);
 
-  std::vector<json> ranks;
+  std::vector<json> said;
   std::vector<std::vector<Interface>> networks;
   for (const std::string& text : all) {
-    ranks.push_back(json::parse(text));
+    said.push_back(json::parse(text));
     networks.emplace_back();
-    for (const json& each : ranks.back()["addresses"]) networks.back().push_back({each[0], each[1], each[2]});
+    for (const json& each : said.back()["addresses"]) networks.back().push_back({each[0], each[1], each[2]});
   }
+  std::vector<RankDescription> ranks;
+  for (std::size_t rank = 0; rank < said.size(); ++rank) {
+    std::size_t other = (rank + 1) % said.size();
+    while (other != rank && said[other]["addresses"] == said[rank]["addresses"])
+      other = (other + 1) % said.size();
+    ranks.push_back({endpoint.host(static_cast<int>(rank)), interface_to(networks[rank], networks[other]),
+                     said[rank]["devices"], said[rank]["cores"], links[rank]});
+  }
+  return ranks;
+}
 
+std::string ranks_table(const std::vector<RankDescription>& ranks) {
   std::vector<std::vector<std::string>> rows{
       {"rank", "host", "address", "devices", "cores", "to the next rank"}};
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    // The interface that leads to the next rank on another host.
-    std::size_t other = (rank + 1) % ranks.size();
-    while (other != rank && ranks[other]["addresses"] == ranks[rank]["addresses"])
-      other = (other + 1) % ranks.size();
-    const Interface used = interface_to(networks[rank], networks[other]);
-    rows.push_back({std::to_string(rank), endpoint.host(static_cast<int>(rank)),
-                    used.name.empty() ? "-" : used.address + " (" + used.name + ")", ranks[rank]["devices"],
-                    std::to_string(ranks[rank]["cores"].get<int>()),
-                    fmt::format("{:.2f} Gbit/s, {:.0f} us", 8e-9 * links[rank].bytes_per_second,
-                                1e6 * links[rank].latency)});
+  for (const RankDescription& rank : ranks) {
+    const Interface& used = rank.interface;
+    rows.push_back({std::to_string(rows.size() - 1), rank.host,
+                    used.name.empty() ? "-" : used.address + " (" + used.name + ")", rank.devices,
+                    std::to_string(rank.cores),
+                    fmt::format("{:.2f} Gbit/s, {:.0f} us", 8e-9 * rank.link.bytes_per_second,
+                                1e6 * rank.link.latency)});
   }
   return align(rows);
+}
+
+std::string describe_ranks(Endpoint& endpoint, const std::string& devices, int cores) {
+  return ranks_table(learn_ranks(endpoint, devices, cores));
 }
 
 }  // namespace purine::net

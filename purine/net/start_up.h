@@ -38,8 +38,23 @@ std::vector<Interface> interfaces();
 /// and an unnamed one if there are no addresses.
 Interface interface_to(const std::vector<Interface>& own, const std::vector<Interface>& other);
 
-/// A table of all ranks: host, address and interface, devices, cores, and the link to the next rank. A
-/// collective call; the text is the same at all ranks. `devices` and `cores` are this rank's.
+/// The cores that this rank has for itself: those that the process may use, divided among the ranks of the
+/// host that may use the same. A collective call.
+int own_cores(Endpoint& endpoint);
+
+/// What a user may want to know of a rank.
+struct RankDescription {
+  std::string host;
+  Interface interface;  ///< by which it reaches the next rank on another host; unnamed if it has none
+  std::string devices;
+  int cores = 0;
+  Link link;  ///< to the next rank
+};
+/// All ranks. A collective call; `devices` and `cores` are this rank's.
+std::vector<RankDescription> learn_ranks(Endpoint& endpoint, const std::string& devices, int cores);
+/// A table of them, a line each below its head.
+std::string ranks_table(const std::vector<RankDescription>& ranks);
+/// The table of what learn_ranks says, the same at all ranks.
 std::string describe_ranks(Endpoint& endpoint, const std::string& devices, int cores);
 
 }  // namespace purine::net

@@ -23,12 +23,17 @@ struct Message {
 /// A run that failed at another rank, or lost one: the same at all ranks but the first to know.
 class RemoteError : public Error {
  public:
-  RemoteError(int rank, std::string_view message, std::string_view hint = {})
-      : Error("rank " + std::to_string(rank), message, hint), rank_(rank) {}
+  /// Whether the rank can still say by itself what happened.
+  enum class Rank : std::uint8_t { speaks, is_gone };
+
+  RemoteError(int rank, std::string_view message, std::string_view hint = {}, Rank state = Rank::speaks)
+      : Error("rank " + std::to_string(rank), message, hint), rank_(rank), state_(state) {}
   int rank() const { return rank_; }
+  Rank state() const { return state_; }
 
  private:
   int rank_;
+  Rank state_;
 };
 
 /// A process's end of the connections to the other processes of a run, its ranks. One thread of its own moves

@@ -104,7 +104,7 @@ void SessionProgram::rethrow(const Failure& failure) const {
                           (exchange.sends ? peer + " to take " : std::string()) +
                           program_->exchanged(failure.op).path() + (exchange.sends ? "" : " from " + peer) +
                           " (iteration " + std::to_string(iteration) + ")",
-                      error.hint());
+                      error.hint(), error.state());
   } catch (const Error& error) {
     throw IterationError(error.at(path).on(location), iteration);
   } catch (const std::exception& error) {

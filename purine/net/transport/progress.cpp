@@ -183,11 +183,11 @@ void Progress::check_others(Clock::time_point now) {
     set_failure(watched,
                 "at " + host(watched) + ", silent for longer than " + seconds(options_.stall_limit) +
                     "; the process is stopped or gone, or the network is down",
-                true);
+                Failed::lost);
     return;
   }
   if (const std::optional<int> missed = transfers_->missed()) {
-    set_failure(*missed, "at " + host(*missed) + ", left the run while other ranks go on");
+    set_failure(*missed, "at " + host(*missed) + ", left the run while other ranks go on", Failed::left);
   }
 }
 
@@ -223,13 +223,14 @@ void Progress::finish() {
 
 // Failure.
 
-void Progress::set_failure(int rank, const std::string& text, bool lost) {
+void Progress::set_failure(int rank, const std::string& text, Failed how) {
   const std::lock_guard lock(mutex_);
   if (failure_) return;
-  failure_ = std::make_exception_ptr(RemoteError(rank, text));
+  failure_ = std::make_exception_ptr(RemoteError(
+      rank, text, {}, how == Failed::spoke ? RemoteError::Rank::speaks : RemoteError::Rank::is_gone));
   failure_text_ = text;
   failed_rank_ = rank;
-  failed_rank_lost_ = lost;
+  failed_how_ = how;
   wake_ = true;
   changed_.notify_one();
 }
@@ -237,18 +238,20 @@ void Progress::set_failure(int rank, const std::string& text, bool lost) {
 void Progress::start_failing() {
   phase_ = Phase::failing;
   deadline_ = Clock::now() + failing_limit;
-  Words words{
-      .kind = Words::Kind::failure, .slot = failed_rank_lost_, .rank = failed_rank_, .text = failure_text_};
+  Words words{.kind = Words::Kind::failure,
+              .slot = static_cast<std::uint32_t>(failed_how_),
+              .rank = failed_rank_,
+              .text = failure_text_};
   const std::size_t longest = Messenger::longest_words - Words::overhead;
   if (words.text.size() > longest) words.text.resize(longest);
   // A lost rank is told too, in case that it comes back, but not waited for.
-  if (failed_rank_lost_) quiet_[static_cast<std::size_t>(failed_rank_)] = true;
+  if (failed_how_ == Failed::lost) quiet_[static_cast<std::size_t>(failed_rank_)] = true;
   transfers_->fail(failure_);
   tell_others(words);
 }
 
 void Progress::work_on_failing(Clock::time_point now) {
-  if (!told_quiet_ && transfers_->sending_but_to(failed_rank_lost_ ? failed_rank_ : -1) == 0) {
+  if (!told_quiet_ && transfers_->sending_but_to(failed_how_ == Failed::lost ? failed_rank_ : -1) == 0) {
     told_quiet_ = true;
     tell_others({.kind = Words::Kind::quiet});
   }
@@ -274,7 +277,7 @@ void Progress::start_parting() {
   phase_ = stuck_ ? Phase::done : Phase::parting;
   if (stuck_) return;
   deadline_ = Clock::now() + parting_limit;
-  if (failed_rank_lost_) departed_[static_cast<std::size_t>(failed_rank_)] = true;
+  if (failed_how_ == Failed::lost) departed_[static_cast<std::size_t>(failed_rank_)] = true;
   tell_others({.kind = Words::Kind::departure});
 }
 
@@ -304,7 +307,7 @@ void Progress::words_arrived(int peer, std::string_view encoded) {
       break;
     }
     case Words::Kind::failure:
-      set_failure(words.rank, words.text, words.slot != 0);
+      set_failure(words.rank, words.text, static_cast<Failed>(words.slot));
       break;
     case Words::Kind::quiet:
       quiet_[static_cast<std::size_t>(peer)] = true;
@@ -332,7 +335,7 @@ void Progress::chunk_withdrawn(std::uint64_t ticket) {
 void Progress::connection_failed(int peer, std::string_view reason) {
   for (std::vector<bool>* flags : {&broken_, &quiet_, &departed_})
     (*flags)[static_cast<std::size_t>(peer)] = true;
-  set_failure(peer, "at " + host(peer) + ", the connection is lost: " + std::string(reason), true);
+  set_failure(peer, "at " + host(peer) + ", the connection is lost: " + std::string(reason), Failed::lost);
 }
 
 }  // namespace purine::net

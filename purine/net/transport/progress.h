@@ -68,8 +68,10 @@ class Progress final : private MessengerListener {
   void start_departing();
   void finish();
 
+  /// How it is known that a rank has failed: it said so, it left, or nothing is heard of it.
+  enum class Failed : std::uint32_t { spoke, lost, left };
   /// The first cause that this rank knows is the one that counts.
-  void set_failure(int rank, const std::string& text, bool lost = false);
+  void set_failure(int rank, const std::string& text, Failed how = Failed::spoke);
   void start_failing();
   void work_on_failing(Clock::time_point now);
   void end_failing();
@@ -94,7 +96,7 @@ class Progress final : private MessengerListener {
   std::exception_ptr failure_;
   std::string failure_text_;
   int failed_rank_ = -1;
-  bool failed_rank_lost_ = false;
+  Failed failed_how_ = Failed::spoke;
   std::map<std::int64_t, std::vector<std::int64_t>> ends_;
   std::condition_variable ended_;  // for the caller that leaves
   bool finishing_ = false;

@@ -14,7 +14,7 @@ struct Words {
     credit,     ///< memory of `bytes` waits in `slot` for a message
     refusal,    ///< the message for `slot` has another size, `bytes`, and isn't sent
     end,        ///< the sender begins no iteration of the run `version` from `bytes` on
-    failure,    ///< the run has failed at `rank`, for the reason `text`; `slot` is 1 if that rank is lost
+    failure,    ///< the run has failed at `rank`, for the reason `text`; `slot` says how it is known
     quiet,      ///< the sender knows of the failure, and all chunks that it had under way are sent
     departure,  ///< the sender is done, after `bytes` messages to the receiver
   };
