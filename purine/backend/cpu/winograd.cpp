@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "purine/backend/cpu/winograd_layout.h"
 #include "purine/backend/cpu/winograd_transforms.h"
@@ -18,8 +19,27 @@ constexpr std::int64_t block_bytes = 512 << 10;
 /// The least and most tiles of a block: the transformed weights are read once a block.
 constexpr std::int64_t least_block_tiles = 16;
 constexpr std::int64_t most_block_tiles = 96;
-constexpr int most_parts = 8;
+/// Tiles of a weight gradient's block: the sums are read and written once a block.
 constexpr std::int64_t gradient_block_tiles = 64;
+
+constexpr double most_parts = 8;
+/// The least operations of a part, those of the definition: some milliseconds. Each part repeats a transform
+/// that others do too.
+constexpr double operations_per_part = 1e9;
+/// The most bytes of transformed weights, or sums of their gradient, that a part has in its scratch memory.
+constexpr double weight_bytes_per_part = 8 << 20;
+
+/// Into how many parts to divide channels: as many as the work is worth, of no fewer than `least` channels
+/// each, but always so many that the transformed weights fit the scratch memory.
+std::int64_t parts_of_channels(std::int64_t channels, std::int64_t least, double operations,
+                               double weight_bytes) {
+  const auto most = static_cast<double>(std::max<std::int64_t>(channels / panel_quantum, 1));
+  const double worthwhile =
+      std::min({static_cast<double>(channels / least), operations / operations_per_part, most_parts});
+  const double needed = weight_bytes / weight_bytes_per_part;
+  return static_cast<std::int64_t>(
+      std::ceil(std::clamp(std::max(std::floor(worthwhile), needed), 1.0, most)));
+}
 
 /// Where the kernel's elements from one channel to another lie.
 struct WeightSteps {
@@ -41,6 +61,17 @@ struct Correlation {
   int tile = 0;
 
   std::int64_t kernel_elements() const { return std::int64_t{kernel} * kernel; }
+  /// Of the definition, a multiply-add counting two.
+  double operations() const {
+    const std::int64_t pixels = result.samples * result.height * result.width;
+    return 2.0 * static_cast<double>(pixels * kernel_elements()) *
+           static_cast<double>(image.channels * result.channels);
+  }
+  /// Of all transformed weights.
+  double weight_bytes() const {
+    const int points = transforms().points;
+    return static_cast<double>(points * points * image.channels * result.channels) * sizeof(float);
+  }
   const WinogradTransforms& transforms() const {
     const WinogradTransforms* found = winograd_transforms(kernel, tile);
     PURINE_CHECK(found != nullptr);
@@ -54,12 +85,14 @@ class WinogradCorrelation final : public Kernel {
  public:
   explicit WinogradCorrelation(const Correlation& correlation)
       : c_(correlation), transforms_(correlation.transforms()), tiles_(correlation.result, correlation.tile) {
-    constexpr std::int64_t least_tiles = 256;     // so that transforming the weights again costs 4% at most
+    constexpr double least_tiles = 256;           // so that transforming the weights again costs 4% at most
     constexpr std::int64_t least_channels = 128;  // so that transforming the pixels again costs 5% at most
-    tile_parts_ = std::clamp<std::int64_t>(tiles_.count / least_tiles, 1, most_parts);
-    if (tile_parts_ == 1) {
-      channel_parts_ = std::clamp<std::int64_t>(c_.result.channels / least_channels, 1, most_parts);
-    }
+    const double worthwhile =
+        std::min(static_cast<double>(tiles_.count) / least_tiles, c_.operations() / operations_per_part);
+    tile_parts_ = static_cast<std::int64_t>(std::clamp(worthwhile, 1.0, most_parts));
+    // Channels are divided where there are too few tiles to divide.
+    channel_parts_ = parts_of_channels(c_.result.channels, least_channels,
+                                       tile_parts_ > 1 ? 0 : c_.operations(), c_.weight_bytes());
     const std::int64_t channels = c_.image.channels;
     const std::int64_t columns = widest_part();
     const std::int64_t bytes_per_tile =
@@ -188,7 +221,7 @@ class WinogradWeightGradient final : public Kernel {
   explicit WinogradWeightGradient(const Correlation& correlation)
       : c_(correlation), transforms_(correlation.transforms()), tiles_(correlation.result, correlation.tile) {
     constexpr std::int64_t least_channels = 96;  // so that transforming the pixels again costs 7% at most
-    parts_ = std::clamp<std::int64_t>(c_.result.channels / least_channels, 1, most_parts);
+    parts_ = parts_of_channels(c_.result.channels, least_channels, c_.operations(), c_.weight_bytes());
     const std::int64_t columns = widest_part();
     block_tiles_ = std::min<std::int64_t>(tiles_.count, gradient_block_tiles);
     pixel_step_ = element_step(c_.image.channels * block_tiles_);

@@ -366,39 +366,73 @@ TEST(WinogradTest, SumsOverManyChannels) {
   compare({padded, {1, 300, 4, 4}, {8, 300, 3, 3}});
 }
 
-/// Several parts over tiles, over channels, and many blocks of tiles a part: the same bits in any order, and
-/// nothing left over from one execution to the next.
-TEST(WinogradTest, PartsGiveTheSameBitsInAnyOrder) {
-  struct Case {
-    Shape image;
-    Shape weight;
-  };
-  for (const Case& c : {Case{{9, 4, 33, 37}, {8, 4, 3, 3}}, Case{{2, 8, 6, 6}, {400, 8, 3, 3}}}) {
-    compare({padded, c.image, c.weight});
-    const Array image = values(c.image, 1).as(DType::f32);
-    const Array weight = values(c.weight, 2).as(DType::f32);
-    const Array output_gradient = values({c.image[0], c.weight[0], c.image[2], c.image[3]}, 4).as(DType::f32);
-    const auto forward = std::make_shared<ops::Conv2d>(padded);
-    const auto weight_gradient =
-        std::make_shared<ops::Conv2dWeightGradient>(padded, std::array<std::int64_t, 2>{3, 3}, false);
-    for (const int m : {2, 4}) {
-      const KernelRegistry kernels = kernels_of(algorithm_of(m));
-      const auto check = [&](const ContractPtr& contract, const std::vector<Array>& inputs, int least_parts) {
-        test::RunOptions options{.layout = Layout::channels_last, .kernels = &kernels};
-        BoundOperator bound(contract, test::infos_of(inputs), options);
-        EXPECT_GE(bound.parts(), least_parts);
-        const std::vector<Array> results = bound.run(inputs);
-        EXPECT_TRUE(bound.run(inputs) == results);
-        for (const test::PartOrder order : {test::PartOrder::descending, test::PartOrder::shuffled}) {
-          options.part_order = order;
-          EXPECT_TRUE(test::run_operator(contract, inputs, options) == results);
-        }
-      };
-      check(forward, {image, weight}, 2);
-      check(weight_gradient, {image, output_gradient}, c.weight[0] > 200 ? 2 : 1);
+/// The bits of a result depend on nothing but its own terms and, of a weight gradient, on how many tiles
+/// there are: not on the parts, their order or their number, nor on what is computed beside it.
+class WinogradPartsTest : public ::testing::TestWithParam<int> {
+ protected:
+  int tile() const { return GetParam(); }
+  test::RunOptions options() const { return {.layout = Layout::channels_last, .kernels = &kernels_}; }
+  /// Runs an operator in several parts, which give the same bits in any order and again.
+  std::vector<Array> run_in_parts(const ContractPtr& contract, const std::vector<Array>& inputs) const {
+    test::RunOptions options = this->options();
+    BoundOperator bound(contract, test::infos_of(inputs), options);
+    EXPECT_GE(bound.parts(), 2);
+    const std::vector<Array> results = bound.run(inputs);
+    EXPECT_TRUE(bound.run(inputs) == results) << "again";
+    for (const test::PartOrder order : {test::PartOrder::descending, test::PartOrder::shuffled}) {
+      options.part_order = order;
+      EXPECT_TRUE(test::run_operator(contract, inputs, options) == results) << "another order";
     }
+    return results;
+  }
+
+  KernelRegistry kernels_ = kernels_of(algorithm_of(tile()));
+};
+
+TEST_P(WinogradPartsTest, OverTiles) {
+  constexpr std::int64_t samples = 32;
+  const Array image = normal_array({samples, 32, 32, 32}, 1, DType::f32);
+  const Array weight = normal_array({128, 32, 3, 3}, 2, DType::f32);
+  const auto forward = std::make_shared<ops::Conv2d>(padded);
+  const Array result = run_in_parts(forward, {image, weight})[0];
+  for (const std::int64_t sample : {std::int64_t{0}, samples / 2, samples - 1}) {
+    const Array alone =
+        test::run_operator(forward, {image.slice(0, sample, sample + 1), weight}, options())[0];
+    EXPECT_TRUE(result.slice(0, sample, sample + 1) == alone) << sample;
   }
 }
+
+TEST_P(WinogradPartsTest, OverChannelsOfFewTiles) {
+  const Array image = normal_array({3, 512, 8, 8}, 1, DType::f32);
+  const Array weight = normal_array({400, 512, 3, 3}, 2, DType::f32);
+  const Array output_gradient = normal_array({3, 400, 8, 8}, 3, DType::f32);
+  const auto forward = std::make_shared<ops::Conv2d>(padded);
+  const auto input_gradient =
+      std::make_shared<ops::Conv2dInputGradient>(padded, std::array<std::int64_t, 2>{8, 8});
+  const auto weight_gradient =
+      std::make_shared<ops::Conv2dWeightGradient>(padded, std::array<std::int64_t, 2>{3, 3}, false);
+  const Array result = run_in_parts(forward, {image, weight})[0];
+  const Array image_gradient = run_in_parts(input_gradient, {output_gradient, weight})[0];
+  const Array kernel_gradient = run_in_parts(weight_gradient, {image, output_gradient})[0];
+  // Some channels alone, in one part.
+  const auto alone = [&](const ContractPtr& contract, const std::vector<Array>& inputs) {
+    EXPECT_EQ(BoundOperator(contract, test::infos_of(inputs), options()).parts(), 1);
+    return test::run_operator(contract, inputs, options())[0];
+  };
+  for (const std::int64_t first : {0, 190, 380}) {
+    EXPECT_TRUE(result.slice(1, first, first + 20) ==
+                alone(forward, {image, weight.slice(0, first, first + 20)}))
+        << first;
+    EXPECT_TRUE(image_gradient.slice(1, first, first + 20) ==
+                alone(input_gradient, {output_gradient, weight.slice(1, first, first + 20)}))
+        << first;
+    EXPECT_TRUE(kernel_gradient.slice(0, first, first + 20) ==
+                alone(weight_gradient, {image, output_gradient.slice(1, first, first + 20)}))
+        << first;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiles, WinogradPartsTest, ::testing::Values(2, 4));
 
 /// In root mean square, beside sums in f32 over channels and the elements of the window.
 TEST(WinogradTest, ErrorsAreLittleLargerThanThoseOfPlainSums) {
