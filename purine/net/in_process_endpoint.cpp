@@ -59,6 +59,15 @@ struct Transfer {
   Side receive;
   std::size_t sent = 0;
   Time due{};  // once all is sent: when it arrives
+  // Those of the sender and the receiver that were told of its begin.
+  std::shared_ptr<TransferObserver> send_observer = nullptr;
+  std::shared_ptr<TransferObserver> receive_observer = nullptr;
+  bool begun = false;
+
+  void tell_end() const {
+    if (send_observer) send_observer->message_ends(true, send.bytes);
+    if (receive_observer) receive_observer->message_ends(false, send.bytes);
+  }
 };
 
 struct Completion {
@@ -144,6 +153,9 @@ class InProcessHub::Implementation {
       return hub_.announced_ends(rank_, run);
     }
     void fail(std::string_view cause) override { hub_.fail(rank_, cause); }
+    void observe(std::shared_ptr<TransferObserver> observer) override {
+      hub_.observe(rank_, std::move(observer));
+    }
 
    private:
     Implementation& hub_;
@@ -159,6 +171,7 @@ class InProcessHub::Implementation {
     Time line_free{};
     std::size_t gathers = 0;                    // calls of all_gather
     std::map<std::int64_t, std::int64_t> ends;  // by run
+    std::shared_ptr<TransferObserver> observer;
   };
   struct Gather {
     std::vector<std::string> words;
@@ -247,6 +260,11 @@ class InProcessHub::Implementation {
     return ends;
   }
 
+  void observe(int rank, std::shared_ptr<TransferObserver> observer) {
+    const std::lock_guard lock(mutex_);
+    state_of(rank).observer = std::move(observer);
+  }
+
   void fail(int rank, std::string_view cause) {
     const std::lock_guard lock(mutex_);
     if (silent(rank)) {
@@ -270,6 +288,7 @@ class InProcessHub::Implementation {
     const auto drop_transfers = [&](std::vector<Transfer>& transfers) {
       for (const Transfer& transfer : transfers) {
         if (transfer.key.from != rank && transfer.key.to != rank) continue;
+        transfer.tell_end();
         sends_[transfer.key].push_front(transfer.send);
         receives_[transfer.key].push_front(transfer.receive);
       }
@@ -308,6 +327,7 @@ class InProcessHub::Implementation {
         if (transfer.send.bytes > 0) {
           std::memcpy(transfer.receive.memory, transfer.send.memory, transfer.send.bytes);
         }
+        transfer.tell_end();
         transfer.receive.complete(nullptr);
         transfer.send.complete(nullptr);
       }
@@ -325,6 +345,7 @@ class InProcessHub::Implementation {
         if (best == state.line.end() || transfer->send.urgency < best->send.urgency) best = transfer;
       }
       if (best == state.line.end()) return;
+      if (!best->begun) tell_begin(*best);
       Time end = now;
       const std::size_t left = best->send.bytes - best->sent;
       std::size_t chunk = left;
@@ -343,6 +364,14 @@ class InProcessHub::Implementation {
       state.line.erase(best);
     }
     if (!state.line.empty()) next = std::min(next, state.line_free);
+  }
+
+  void tell_begin(Transfer& transfer) {
+    transfer.begun = true;
+    transfer.send_observer = state_of(transfer.key.from).observer;
+    transfer.receive_observer = state_of(transfer.key.to).observer;
+    if (transfer.send_observer) transfer.send_observer->message_begins(true);
+    if (transfer.receive_observer) transfer.receive_observer->message_begins(false);
   }
 
   std::vector<Transfer> take_arrived(Time now, Time& next) {

@@ -103,6 +103,9 @@ class ProgressEndpoint final : public Endpoint {
     return progress_->announced_ends(run);
   }
   void fail(std::string_view cause) override { progress_->fail(cause); }
+  void observe(std::shared_ptr<TransferObserver> observer) override {
+    progress_->observe(std::move(observer));
+  }
 
  private:
   void check_peer(const Message& message) const {

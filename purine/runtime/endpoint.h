@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,16 @@ class RemoteError : public Error {
  private:
   int rank_;
   Rank state_;
+};
+
+/// Told when bytes of a rank's messages move, by the endpoint's own thread, which must not be held up.
+class TransferObserver {
+ public:
+  virtual ~TransferObserver() = default;
+  /// The first bytes of a message are on their way out (`sends`), or in.
+  virtual void message_begins(bool sends) = 0;
+  /// The last ones have gone, or come; or the message has failed after it had begun.
+  virtual void message_ends(bool sends, std::size_t bytes) = 0;
 };
 
 /// A process's end of the connections to the other processes of a run, its ranks. One thread of its own moves
@@ -74,6 +85,11 @@ class Endpoint {
   virtual std::vector<std::int64_t> announced_ends(std::int64_t run) const = 0;
   /// Tells all ranks that this one can't go on, and why. Only the first cause counts. Returns at once.
   virtual void fail(std::string_view cause) = 0;
+
+  /// From now on an observer is told of the messages that begin to move; null: none is. A receiver learns
+  /// from the sender when a message begins, so that all ranks have one, or none. Those that move already end
+  /// untold.
+  virtual void observe(std::shared_ptr<TransferObserver> observer) = 0;
 };
 
 }  // namespace purine

@@ -51,9 +51,15 @@ Runtime::Runtime(RuntimeOptions options) : endpoint_(options.endpoint) {
     cpu::set_convolutions(cpu_kernels_, [](auto, const auto&) { return cpu::ConvolutionAlgorithm::direct; });
   }
   data::register_kernels(cpu_kernels_);
+  if (endpoint_ != nullptr) {
+    transfer_meter_ = std::make_shared<trace::TransferMeter>();
+    endpoint_->observe(transfer_meter_);
+  }
 }
 
-Runtime::~Runtime() = default;
+Runtime::~Runtime() {
+  if (endpoint_ != nullptr) endpoint_->observe(nullptr);
+}
 
 int Runtime::available_cores() {
   return std::max(1, static_cast<int>(CpuWorkers::available_cores().size()));

@@ -12,6 +12,7 @@
 #include "purine/program/kernel.h"
 #include "purine/runtime/device.h"
 #include "purine/runtime/endpoint.h"
+#include "purine/trace/transfer_meter.h"
 
 namespace purine {
 
@@ -52,6 +53,9 @@ class Runtime {
   std::int32_t ranks() const { return endpoint_ != nullptr ? endpoint_->size() : 1; }
   /// Null if this is the only process.
   Endpoint* endpoint() const { return endpoint_; }
+  /// Measures what this rank exchanges with the others, and how much of it operators hide that run meanwhile,
+  /// in all sessions. Null if this is the only process.
+  trace::TransferMeter* transfer_meter() const { return transfer_meter_.get(); }
   /// Numbers the runs of all sessions, which begin in the same order at all ranks.
   std::int64_t next_run() { return runs_++; }
   /// All devices, CPUs first.
@@ -67,6 +71,7 @@ class Runtime {
 
  private:
   Endpoint* endpoint_;
+  std::shared_ptr<trace::TransferMeter> transfer_meter_;
   std::int64_t runs_ = 0;
   std::vector<Location> devices_;
   std::map<Location, int> workers_;

@@ -30,6 +30,7 @@ SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOpti
       fills_(fills),
       meter_(meter),
       endpoint_(runtime.endpoint()),
+      transfer_meter_(runtime.transfer_meter()),
       ring_(static_cast<std::size_t>(options.window + ring_slots_beyond_window)) {
   const std::vector<Tensor> watched = graph.watched();
   for (std::vector<std::vector<std::byte>>& entry : ring_) {
@@ -132,6 +133,7 @@ void SessionProgram::failed(const Failure& failure) {
 void SessionProgram::run(std::uint32_t op, std::int64_t iteration, int part, int worker) {
   prepare_this_thread();
   const WaitMeter::Scope running(meter_, brings_data_[op]);
+  const trace::TransferMeter::Computing computing(transfer_meter_);
   program_->run(op, iteration + base_, part, scratch_[static_cast<std::size_t>(worker)].data());
 }
 
@@ -146,6 +148,7 @@ void SessionProgram::issue(std::uint32_t op, std::int64_t iteration, Queue& queu
   queue.launch({[this, op, absolute, scratch](void* native) {
                   prepare_this_thread();
                   const WaitMeter::Scope running(meter_, brings_data_[op] != 0);
+                  const trace::TransferMeter::Computing computing(transfer_meter_);
                   const std::ptrdiff_t shift = static_cast<const emu::NativeQueue*>(native)->shift;
                   for (int part = 0; part < program_->parts(op); ++part) {
                     program_->run(op, absolute, part, scratch + shift, shift);

@@ -68,6 +68,7 @@ class SessionProgram final : public Executor {
   const std::map<std::string, Fill>& fills_;
   WaitMeter& meter_;
   Endpoint* endpoint_;
+  trace::TransferMeter* transfer_meter_;  // null if there is one process alone
   std::unique_ptr<Program> program_;
   std::vector<std::uint8_t> brings_data_;  // by operator
   std::span<const AlignedBuffer> scratch_;

@@ -50,7 +50,7 @@ class ClusterTest(ranks.RanksTest):
         subprocess.run([CLUSTER, action, self.name, "2"], check=True)
 
     def test_conforms_over_a_network(self):
-        checks = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "other_size"]
+        checks = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "other_size", "observe"]
         status, output, error = self.finish(self.start_cluster("check", *checks))
         self.assertEqual(status, 0, error)
         for rank in (0, 1):

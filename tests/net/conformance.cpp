@@ -7,10 +7,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "purine/net/start_up.h"
 #include "purine/net/transport/waiter.h"
@@ -304,6 +306,68 @@ void fail(Endpoint& endpoint) {
   expect(throws([&] { endpoint.announced_ends(7); }), "announced_ends goes on");
 }
 
+class Movements final : public TransferObserver {
+ public:
+  void message_begins(bool sends) override {
+    const std::lock_guard lock(mutex_);
+    ++begun_[sends];
+  }
+  void message_ends(bool sends, std::size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    expect_begun_ = expect_begun_ && --begun_[sends] >= 0;
+    ++ended_[{sends, bytes}];
+  }
+  /// True if nothing is under way that had begun.
+  bool all_ended() {
+    const std::lock_guard lock(mutex_);
+    return expect_begun_ && begun_[false] == 0 && begun_[true] == 0;
+  }
+  int ended(bool sends, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    return ended_[{sends, bytes}];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<bool, int> begun_;
+  std::map<std::pair<bool, std::size_t>, int> ended_;
+  bool expect_begun_ = true;
+};
+
+void observe(Endpoint& endpoint) {
+  constexpr std::uint32_t channel = 4000;
+  const int next = (endpoint.rank() + 1) % endpoint.size();
+  const int previous = (endpoint.rank() + endpoint.size() - 1) % endpoint.size();
+  const Bytes sent(3'000'001);
+  Bytes received(sent.size());
+  const auto exchange = [&](std::int64_t version, std::size_t bytes) {
+    Results results;
+    endpoint.receive({previous, channel, version}, received.data(), bytes, results, 0);
+    endpoint.send({next, channel, version}, sent.data(), bytes, 0, results, 1);
+    results.wait(2);
+  };
+  const auto movements = std::make_shared<Movements>();
+  exchange(0, 1001);
+  endpoint.observe(movements);
+  endpoint.all_gather("all observe");
+  exchange(1, sent.size());
+  exchange(2, 0);
+  exchange(3, 1003);
+  endpoint.all_gather("all have ended");
+  endpoint.observe(nullptr);
+  endpoint.all_gather("nobody observes");
+  exchange(4, 1004);
+  for (const bool sends : {false, true}) {
+    for (const std::size_t bytes : {sent.size(), std::size_t{0}, std::size_t{1003}}) {
+      expect(movements->ended(sends, bytes) == 1, fmt::format("{} bytes were not told of once", bytes));
+    }
+    for (const std::size_t bytes : {1001, 1004}) {
+      expect(movements->ended(sends, bytes) == 0, fmt::format("{} bytes were told of unasked", bytes));
+    }
+  }
+  expect(movements->all_ended(), "what begins does not end");
+}
+
 }  // namespace
 
 const std::vector<EndpointCheck>& endpoint_checks() {
@@ -314,6 +378,7 @@ const std::vector<EndpointCheck>& endpoint_checks() {
       {"announce", announce},
       {"links", links},
       {"other_size", other_size},
+      {"observe", observe},
       {"fail", fail},
   };
   return checks;

@@ -3,7 +3,7 @@ import unittest
 
 import ranks
 
-CHECKS = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "other_size"]
+CHECKS = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "other_size", "observe"]
 
 
 class MpiTest(ranks.RanksTest):

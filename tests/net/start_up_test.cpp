@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ class KnownHosts final : public Endpoint {
   void announce_end(std::int64_t, std::int64_t) override {}
   std::vector<std::int64_t> announced_ends(std::int64_t) const override { return {}; }
   void fail(std::string_view) override {}
+  void observe(std::shared_ptr<TransferObserver>) override {}
 
  private:
   int rank_;

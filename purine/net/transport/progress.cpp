@@ -95,6 +95,8 @@ bool Progress::take_requests() {
     leaving = leaving_;
     failure = failure_ != nullptr;
     wake_ = false;
+    if (observer_changed_) transfers_->observe(observer_);
+    observer_changed_ = false;
   }
   if (failure && (phase_ == Phase::running || phase_ == Phase::departing)) start_failing();
   for (const Request& request : taken_) begin_request(request);
@@ -141,6 +143,12 @@ bool Progress::leave() {
   changed_.notify_one();
   ended_.wait(lock, [&] { return finishing_ || over_; });
   return ended_.wait_for(lock, finish_limit, [&] { return over_; });
+}
+
+void Progress::observe(std::shared_ptr<TransferObserver> observer) {
+  const std::lock_guard lock(mutex_);
+  observer_ = std::move(observer);
+  observer_changed_ = true;
 }
 
 // The thread's turns.
@@ -299,6 +307,9 @@ void Progress::words_arrived(int peer, std::string_view encoded) {
       break;
     case Words::Kind::refusal:
       transfers_->refusal(peer, words);
+      break;
+    case Words::Kind::beginning:
+      transfers_->beginning(peer, words);
       break;
     case Words::Kind::end: {
       const std::lock_guard lock(mutex_);

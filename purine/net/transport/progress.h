@@ -52,6 +52,7 @@ class Progress final : private MessengerListener {
   /// Ends the thread's work in agreement with the other ranks; false if the messenger doesn't come to its
   /// end.
   bool leave();
+  void observe(std::shared_ptr<TransferObserver> observer);
 
  private:
   using Clock = Heartbeat::Clock;
@@ -91,6 +92,8 @@ class Progress final : private MessengerListener {
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // for the thread: there is something to do
   std::vector<Request> requests_;
+  std::shared_ptr<TransferObserver> observer_;
+  bool observer_changed_ = false;
   bool leaving_ = false;
   bool wake_ = false;
   std::exception_ptr failure_;

@@ -112,6 +112,18 @@ void Transfers::end_chunk(std::uint64_t ticket) {
   if (--incoming_.at(ticket).posted == 0) finish_receive(ticket);
 }
 
+void Transfers::beginning(int rank, const Words& words) {
+  if (!observer_) return;
+  const Peer& peer = peer_of(rank);
+  const auto found = peer.receives.find(words.slot);
+  if (found == peer.receives.end()) return;  // it has come already
+  Receive& receive = incoming_.at(found->second);
+  if (Name{words.channel, words.version} != Name{receive.message.channel, receive.message.version}) return;
+  if (receive.observer) return;
+  receive.observer = observer_;
+  receive.observer->message_begins(false);
+}
+
 void Transfers::finish_receive(std::uint64_t ticket) {
   const auto found = incoming_.find(ticket);
   const Receive receive = found->second;
@@ -122,6 +134,12 @@ void Transfers::finish_receive(std::uint64_t ticket) {
     peer.receives.erase(receive.slot);
     peer.free_slots.push_back(receive.slot);
     if (!failure_) give_slots(peer);
+  }
+  if (receive.observer) {
+    receive.observer->message_ends(false, receive.bytes);
+  } else if (observer_ && !failure_) {  // what its sender said of its begin is still to be heard
+    observer_->message_begins(false);
+    observer_->message_ends(false, receive.bytes);
   }
   std::exception_ptr error = failure_;
   if (!error && receive.refused >= 0) error = refused(receive.message, receive.bytes, receive.refused);
@@ -181,6 +199,7 @@ void Transfers::send_chunks(int rank) {
     const std::uint64_t ticket = peer.ready.begin()->second;
     Send& send = outgoing_.at(ticket);
     const std::size_t bytes = std::min(options_.chunk_bytes, send.bytes - send.next);
+    if (send.next == 0 && observer_) begin_observed(send);
     messenger_.send_chunk(rank, send.slot, send.memory + send.next, bytes, ticket);
     ++send.under_way;
     ++peer.chunks_under_way;
@@ -189,6 +208,16 @@ void Transfers::send_chunks(int rank) {
     send.all_taken = send.next == send.bytes;
     if (send.all_taken) peer.ready.erase(peer.ready.begin());
   }
+}
+
+void Transfers::begin_observed(Send& send) {
+  messenger_.send_words(send.message.peer, Words{.kind = Words::Kind::beginning,
+                                                 .channel = send.message.channel,
+                                                 .version = send.message.version,
+                                                 .slot = send.slot}
+                                               .encode());
+  send.observer = observer_;
+  send.observer->message_begins(true);
 }
 
 void Transfers::chunk_sent(std::uint64_t ticket) {
@@ -205,9 +234,10 @@ void Transfers::chunk_sent(std::uint64_t ticket) {
 
 void Transfers::finish_send(std::uint64_t ticket, std::exception_ptr error) {
   const auto found = outgoing_.find(ticket);
-  const Outgoing send = found->second;
+  const Send send = found->second;
   outgoing_.erase(found);
   ++peer_of(send.message.peer).sent;
+  if (send.observer) send.observer->message_ends(true, send.bytes);
   send.listener->completed(send.tag, std::move(error));
 }
 

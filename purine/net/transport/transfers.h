@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -58,6 +59,10 @@ class Transfers {
   void chunk_received(std::uint64_t ticket);
   void chunk_withdrawn(std::uint64_t ticket);
 
+  /// From now on tells an observer of the messages that begin to move, and peers when one to them does.
+  void observe(std::shared_ptr<TransferObserver> observer) { observer_ = std::move(observer); }
+  void beginning(int peer, const Words& words);
+
   /// Messages that this rank has sent to a peer since the start.
   std::int64_t sent(int peer) const { return peers_[static_cast<std::size_t>(peer)].sent; }
   /// The peer sends no more than `messages` since the start, and takes nothing for which it has not given
@@ -82,11 +87,11 @@ class Transfers {
  private:
   struct Send : Outgoing {
     std::uint32_t slot = 0;
-    bool has_credit = false;
     std::size_t next = 0;  // the first byte that no chunk has taken yet
     bool all_taken = false;
     std::size_t under_way = 0;  // chunks that the messenger has
     std::size_t unsent = 0;     // bytes of all chunks but those that it is done with
+    std::shared_ptr<TransferObserver> observer = nullptr;  // that was told of its begin
   };
   struct Receive : Incoming {
     std::uint32_t slot = 0;
@@ -95,6 +100,7 @@ class Transfers {
     bool all_posted = false;
     std::size_t posted = 0;     // chunks that the messenger has
     std::int64_t refused = -1;  // the size of the peer's message, where it is another one
+    std::shared_ptr<TransferObserver> observer = nullptr;  // that was told of its begin
   };
   using Name = std::pair<std::uint32_t, std::int64_t>;  // channel and version
   struct Peer {
@@ -118,10 +124,12 @@ class Transfers {
   void finish_receive(std::uint64_t ticket);
   void start_send(std::uint64_t ticket, Send& send, const Words& credit);
   void send_chunks(int rank);
+  void begin_observed(Send& send);
   void finish_send(std::uint64_t ticket, std::exception_ptr error);
   void give_slots(Peer& peer);
 
   Messenger& messenger_;
+  std::shared_ptr<TransferObserver> observer_;
   TransferOptions options_;
   std::vector<Peer> peers_;
   std::map<std::uint64_t, Send> outgoing_;

@@ -16,6 +16,7 @@ struct Words {
     end,        ///< the sender begins no iteration of the run `version` from `bytes` on
     failure,    ///< the run has failed at `rank`, for the reason `text`; `slot` says how it is known
     quiet,      ///< the sender knows of the failure, and all chunks that it had under way are sent
+    beginning,  ///< the first bytes of the message for `slot` follow
     departure,  ///< the sender is done, after `bytes` messages to the receiver
   };
   Kind kind = Kind::heartbeat;
