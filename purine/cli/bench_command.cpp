@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,9 +11,13 @@
 #include "purine/cli/commands.h"
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
+#include "purine/cli/launch.h"
 #include "purine/core/error.h"
 #include "purine/models/models.h"
+#include "purine/session/agreement.h"
+#include "purine/session/gather_values.h"
 #include "purine/session/session.h"
+#include "purine/trace/transfer_meter.h"
 #include "purine/train/job_mistake.h"
 #include "purine/train/network.h"
 #include "purine/train/placed_graph.h"
@@ -32,11 +37,15 @@ double median(std::vector<double> values) {
 
 // Seconds a step, for each of a few blocks of steps. A block is timed from when nothing runs until nothing
 // runs again: the moments at which single steps reach the host say little while later ones are under way.
-std::vector<double> run(Session& session, const BenchRequest& request) {
-  constexpr std::int64_t most_blocks = 8;
+// Where ranks exchange data, the beginning and the end of a block hide less of it than its middle, so that
+// blocks are longer.
+std::vector<double> run(Session& session, const BenchRequest& request, const Runtime& runtime) {
+  const std::int64_t most_blocks = runtime.ranks() > 1 ? 4 : 8;
+  const std::int64_t least_steps = runtime.ranks() > 1 ? 4 : 1;
   if (request.warm_up > 0) session.run_steps(request.warm_up);
+  if (runtime.transfer_meter() != nullptr) runtime.transfer_meter()->reset();
   std::vector<double> seconds;
-  const std::int64_t blocks = std::min(most_blocks, request.steps);
+  const std::int64_t blocks = std::clamp<std::int64_t>(request.steps / least_steps, 1, most_blocks);
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t steps = request.steps * (block + 1) / blocks - request.steps * block / blocks;
     const Clock::time_point begin = Clock::now();
@@ -47,26 +56,95 @@ std::vector<double> run(Session& session, const BenchRequest& request) {
   return seconds;
 }
 
-}  // namespace
+// What rank 0 tells of a rank.
+struct RankFigures {
+  trace::TransferUsage transfers;
+  std::int64_t peak_bytes = 0;
+  std::int64_t variable_bytes = 0;
+  std::int64_t state_bytes = 0;  // of variables that are not learnt: the optimiser's, running statistics
+};
 
-int bench(const BenchRequest& request) {
-  const models::Model& model = [&]() -> const models::Model& {
+RankFigures figures_of(const Session& session, Graph& graph, const Runtime& runtime) {
+  RankFigures figures;
+  if (runtime.transfer_meter() != nullptr) figures.transfers = runtime.transfer_meter()->usage();
+  figures.peak_bytes = static_cast<std::int64_t>(session.peak_bytes());
+  for (const Variable& variable : graph.variables()) {
+    if (variable.location().rank != runtime.rank()) continue;
+    const auto bytes = static_cast<std::int64_t>(variable.info().bytes());
+    figures.variable_bytes += bytes;
+    if (!variable.trainable()) figures.state_bytes += bytes;
+  }
+  return figures;
+}
+
+double seconds(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e9;
+}
+
+std::vector<JsonObject> ranks_json(const std::vector<RankFigures>& ranks, Endpoint* endpoint) {
+  std::vector<JsonObject> objects;
+  for (const RankFigures& rank : ranks) {
+    const auto number = static_cast<int>(objects.size());
+    JsonObject object;
+    object.add("rank", number)
+        .add("peak_bytes", rank.peak_bytes)
+        .add("variable_bytes", rank.variable_bytes)
+        .add("state_bytes", rank.state_bytes);
+    if (endpoint != nullptr) {
+      const trace::TransferUsage& transfers = rank.transfers;
+      object.add("host", endpoint->host(number))
+          .add("seconds", seconds(transfers.time))
+          .add("compute_seconds", seconds(transfers.computing))
+          .add("transfer_seconds", seconds(transfers.busy))
+          .add("overlapped_seconds", seconds(transfers.overlapped))
+          .add("exposed_seconds", seconds(transfers.exposed()))
+          .add("messages_sent", transfers.messages_sent)
+          .add("messages_received", transfers.messages_received)
+          .add("bytes_sent", transfers.bytes_sent)
+          .add("bytes_received", transfers.bytes_received);
+    }
+    objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
+// Each rank has a file of its own: `trace.json`, `trace.rank1.json`, …
+std::filesystem::path trace_path(const std::filesystem::path& path, std::int32_t rank) {
+  if (rank == 0) return path;
+  std::filesystem::path own = path;
+  return own.replace_filename(
+      fmt::format("{}.rank{}{}", path.stem().string(), rank, path.extension().string()));
+}
+
+train::LoadedJob bench_job(const BenchRequest& request) {
+  train::LoadedJob loaded = model_job(request.model, with_parallel_options({}, request.run));
+  loaded.job.optimizer.learning_rate = 0.001;
+  loaded.job.train.convolutions = request.convolutions;
+  return loaded;
+}
+
+int bench(const BenchRequest& request, Launch& launch) {
+  const models::Model* found = nullptr;
+  std::optional<train::LoadedJob> job;
+  std::optional<train::ParallelSetup> made;
+  at_all_ranks(launch.endpoint(), [&] {
     try {
-      return models::find_model(request.model);
+      found = &models::find_model(request.model);
     } catch (const Error& error) {
       throw Error("command", error.message(), error.hint()).at("purine bench");
     }
-  }();
+    job = bench_job(request);
+    made = train::parallel_setup(*job, launch.ranks());
+  });
+  const models::Model& model = *found;
+  const train::LoadedJob& loaded = *job;
+  const train::ParallelSetup& setup = *made;
   const data::ImageSize image = request.image.empty()
                                     ? data::ImageSize{model.image[0], model.image[1], model.image[2]}
                                     : data::ImageSize{request.image[0], request.image[1], request.image[2]};
   const std::int64_t classes = request.classes > 0 ? request.classes : model.classes;
 
-  train::LoadedJob loaded = model_job(request.model, with_parallel_options({}, request.run));
-  loaded.job.optimizer.learning_rate = 0.001;
-  loaded.job.train.convolutions = request.convolutions;
-  const train::ParallelSetup setup = train::parallel_setup(loaded);
-  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
+  const std::unique_ptr<Runtime> runtime = launch.make_runtime(loaded, request.run);
   const auto build = [&](Graph& graph, Location device) {
     const data::Batch batch = data::synthetic(graph, {.batch = request.batch,
                                                       .image = image,
@@ -78,14 +156,15 @@ int bench(const BenchRequest& request) {
       train::build_training(batch, loaded.job, classes, 1, device);
     }
   };
-  train::PlacedGraph placed = [&] {
+  std::optional<train::PlacedGraph> placed;
+  at_all_ranks(launch.endpoint(), [&] {
     try {
-      return train::PlacedGraph(setup, build);
+      placed.emplace(setup, build);
     } catch (const train::JobMistake& mistake) {
       throw Error("command", "the model " + mistake.text(), "--image sets their size").at("purine bench");
     }
-  }();
-  Graph& graph = placed.written();
+  });
+  Graph& graph = placed->written();
   std::optional<train::StepTrace> trace;
   SessionOptions options;
   options.seed = static_cast<std::uint64_t>(request.seed);
@@ -93,13 +172,18 @@ int bench(const BenchRequest& request) {
     trace.emplace(request.warm_up, request.warm_up + request.steps, 1000, *runtime);
     options.trace = trace->hook();
   }
-  Session session(*runtime, placed.running(), options);
-  const std::vector<double> seconds = run(session, request);
-  if (trace) trace->write(*request.trace);
+  Session session(*runtime, placed->running(), options);
+  const std::vector<double> times = run(session, request, *runtime);
+  const std::vector<RankFigures> ranks =
+      gather_values(launch.endpoint(), figures_of(session, placed->running(), *runtime));
+  at_all_ranks(launch.endpoint(), [&] {
+    if (trace) trace->write(trace_path(*request.trace, runtime->rank()));
+  });
+  if (!launch.is_first()) return success;
 
   const auto images = static_cast<double>(request.batch);
-  const double median_rate = images / median(seconds);
-  const double best_rate = images / *std::min_element(seconds.begin(), seconds.end());
+  const double median_rate = images / median(times);
+  const double best_rate = images / *std::min_element(times.begin(), times.end());
   if (request.json) {
     const std::int64_t extents[] = {image.channels, image.height, image.width};
     std::vector<std::string> devices;
@@ -118,7 +202,8 @@ int bench(const BenchRequest& request) {
                    .add("workers", runtime->workers())
                    .add("images_per_s_median", median_rate)
                    .add("images_per_s_best", best_rate)
-                   .add("peak_bytes", session.peak_bytes()));
+                   .add("peak_bytes", session.peak_bytes())
+                   .add("ranks", std::span<const JsonObject>(ranks_json(ranks, launch.endpoint()))));
     return success;
   }
   fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} worker{}, {} of memory\n", request.model,
@@ -127,7 +212,18 @@ int bench(const BenchRequest& request) {
              train::bytes_text(session.peak_bytes()));
   if (setup.is_divided()) fmt::print("{} devices: {}\n", setup.devices().size(), setup.text());
   fmt::print("{:.2f} images/s median, {:.2f} best, over {} steps\n", median_rate, best_rate, request.steps);
+  for (std::size_t rank = 0; launch.endpoint() != nullptr && rank < ranks.size(); ++rank) {
+    fmt::print("rank {} at {}: {}\n", rank, launch.endpoint()->host(static_cast<int>(rank)),
+               train::transfers_text(ranks[rank].transfers));
+  }
   return success;
+}
+
+}  // namespace
+
+int bench(const BenchRequest& request) {
+  Launch launch;
+  return launch.run([&] { return bench(request, launch); });
 }
 
 }  // namespace purine::cli

@@ -303,11 +303,15 @@ void CommandLine::add_bench() {
       "Examples:\n"
       "  purine bench googlenet --batch 32 --steps 10 --json\n"
       "  purine bench lenet --batch 64 --workers 1 --inference\n"
-      "  purine bench alexnet --devices emu:0-3 --scheme hybrid\n\n"
-      "A step is forward, loss, backward and an update with momentum, on the same random batch. The\n"
-      "JSON object has model, batch, steps, image, classes, parameters, inference, devices, scheme, mesh,\n"
-      "workers, images_per_s_median, images_per_s_best and peak_bytes, which was planned before the first "
-      "step.",
+      "  purine bench alexnet --devices emu:0-3 --scheme hybrid\n"
+      "  mpirun -n 2 --host a,b --bind-to none purine bench googlenet_bn --batch 32\n\n"
+      "A step is forward, loss, backward and an update with momentum, on the same random batch, which the\n"
+      "devices of all processes share. Rank 0 prints; of each rank it says how long data moved to it and\n"
+      "from it, and how much of that time no operator ran there (exposed). The JSON object has model,\n"
+      "batch, steps, image, classes, parameters, inference, devices, scheme, mesh, workers,\n"
+      "images_per_s_median, images_per_s_best, peak_bytes, which was planned before the first step, and\n"
+      "ranks: the bytes of each, of all variables (variable_bytes) and of those that are not learnt\n"
+      "(state_bytes), and over several processes its times and what it sent and received.",
       [this] { return bench_; });
   command->add_option("MODEL", bench_.model, "the model's name")->required();
   command->add_option("--batch", bench_.batch, "images of a step; default: 32")
@@ -331,7 +335,10 @@ void CommandLine::add_bench() {
   command->add_option("--seed", bench_.seed, "seed of weights and images; default: 1")
       ->type_name("N")
       ->check(whole(0));
-  command->add_option("--trace", bench_.trace, "write a trace of the timed steps")->type_name("FILE");
+  command
+      ->add_option("--trace", bench_.trace,
+                   "write a trace of the timed steps; rank N writes NAME.rankN.EXTENSION")
+      ->type_name("FILE");
   command->add_option("--convolutions", bench_.convolutions, "fastest or direct, as train.convolutions")
       ->type_name("HOW")
       ->check(CLI::IsMember({"fastest", "direct"}));

@@ -63,6 +63,15 @@ std::string percent_text(double share) {
   return fmt::format("{:.2f}%", 100 * share);
 }
 
+std::string transfers_text(const trace::TransferUsage& usage) {
+  const auto seconds = [](std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; };
+  return fmt::format(
+      "{:.2f} s of transfers, {:.1f}% of it under operators, {:.2f} s exposed; sent {}, received {}",
+      seconds(usage.busy), 100 * usage.overlapped_share(), seconds(usage.exposed()),
+      bytes_text(static_cast<std::size_t>(usage.bytes_sent)),
+      bytes_text(static_cast<std::size_t>(usage.bytes_received)));
+}
+
 Progress::~Progress() {
   clear_bar();
 }
