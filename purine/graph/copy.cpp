@@ -9,8 +9,7 @@ void GraphRecords::copy_names(const Graph& from, Graph& to) {
   to.scope_index_ = from.scope_index_;
   to.next_number_ = from.next_number_;
   to.taken_out_of_order_ = from.taken_out_of_order_;
-  to.variable_by_path_ = from.variable_by_path_;
-  to.input_by_path_ = from.input_by_path_;
+  to.leaf_index_ = from.leaf_index_;
   for (const std::string& text : from.texts_) to.intern_text(text);
 }
 

@@ -55,6 +55,11 @@ void check_name(std::string_view name) {
   check_part(rest, name);
 }
 
+/// Two numbers as one: a scope, and what is below it.
+std::uint64_t pair_of(std::uint32_t scope, std::uint32_t below) {
+  return std::uint64_t{scope} << 32U | below;
+}
+
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash ^= value;
   hash *= 0x9e3779b97f4a7c15ULL;
@@ -70,7 +75,7 @@ std::string_view logical_path(std::string_view path) {
 }
 
 std::size_t Graph::NameHash::operator()(const Name& name) const {
-  return mix(mix(name.scope, name.base), name.number);
+  return mix(mix(0, pair_of(name.scope, name.base)), name.number);
 }
 
 std::size_t Graph::InfoHash::operator()(const TensorInfo& info) const {
@@ -78,6 +83,12 @@ std::size_t Graph::InfoHash::operator()(const TensorInfo& info) const {
       mix(static_cast<std::uint64_t>(info.dtype), static_cast<std::uint64_t>(info.shape.rank()));
   for (const std::int64_t extent : info.shape) hash = mix(hash, static_cast<std::uint64_t>(extent));
   return hash;
+}
+
+std::size_t Graph::LocationHash::operator()(Location location) const {
+  const auto half = [](std::int32_t number) { return static_cast<std::uint32_t>(number); };
+  return mix(
+      mix(static_cast<std::uint64_t>(location.kind), pair_of(half(location.rank), half(location.index))), 0);
 }
 
 Graph::Graph() {
@@ -103,36 +114,49 @@ std::uint32_t Graph::intern_info(const TensorInfo& info) {
 }
 
 std::uint32_t Graph::intern_location(Location location) {
+  if (current_location_ < locations_.size() && locations_[current_location_] == location) {
+    return current_location_;
+  }
   const auto [entry, inserted] =
       location_index_.try_emplace(location, static_cast<std::uint32_t>(locations_.size()));
   if (inserted) locations_.push_back(location);
   return entry->second;
 }
 
+std::uint32_t Graph::part_of(const Name& name) {
+  if (name.number == 0) return name.base;
+  return intern_text(texts_[name.base] + "_" + std::to_string(name.number));
+}
+
 std::uint32_t Graph::enter_scope(std::uint32_t outer, std::string_view name) {
+  const std::uint64_t key = pair_of(outer, intern_text(name));
+  if (const std::uint32_t* found = scope_index_.find(key)) return *found;
   const auto [base_text, number] = split_number(name);
-  const Name wanted{outer, intern_text(base_text), number};
-  const auto found = scope_index_.find(wanted);
-  if (found != scope_index_.end()) return found->second;
-  try_take(wanted);  // an operator may have the name already; it and the scope don't mind each other
-  scopes_.push_back(wanted);
+  const Name made{outer, intern_text(base_text), number};
+  try_take(made);  // an operator may have the name already; it and the scope don't mind each other
+  scopes_.push_back(made);
   const auto scope = static_cast<std::uint32_t>(scopes_.size() - 1);
-  scope_index_.emplace(wanted, scope);
+  scope_index_[key] = scope;
   return scope;
+}
+
+std::uint32_t Graph::enter_scopes(std::uint32_t outer, std::string_view path) {
+  for (auto slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/')) {
+    outer = enter_scope(outer, path.substr(0, slash));
+    path.remove_prefix(slash + 1);
+  }
+  return enter_scope(outer, path);
 }
 
 Graph::Name Graph::make_name(std::string_view name, std::string_view unique_kind) {
   check_name(name);
-  std::uint32_t scope = current_scope_;
-  for (auto slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/')) {
-    scope = enter_scope(scope, name.substr(0, slash));
-    name.remove_prefix(slash + 1);
-  }
-  return take_name(scope, name, unique_kind);
+  const auto slash = name.rfind('/');
+  if (slash == std::string_view::npos) return take_name(current_scope_, name, unique_kind);
+  return take_name(enter_scopes(current_scope_, name.substr(0, slash)), name.substr(slash + 1), unique_kind);
 }
 
 bool Graph::try_take(const Name& name) {
-  std::uint32_t& next = next_number_[std::uint64_t{name.scope} << 32 | name.base];
+  std::uint32_t& next = next_number_[pair_of(name.scope, name.base)];
   if (name.number > next) return taken_out_of_order_.insert(name).second;
   if (name.number < next || taken_out_of_order_.contains(name)) return false;
   next = number_after(next);
@@ -149,7 +173,7 @@ Graph::Name Graph::take_name(std::uint32_t scope, std::string_view name, std::st
                     " need names of their own",
                 "build the block in a scope of its own: auto scope = graph.scope(\"block_2\")");
   }
-  std::uint32_t& next = next_number_[std::uint64_t{scope} << 32 | made.base];
+  std::uint32_t& next = next_number_[pair_of(scope, made.base)];
   for (made.number = next; taken_out_of_order_.erase(made) > 0; made.number = number_after(made.number)) {
   }
   next = number_after(made.number);
@@ -190,7 +214,7 @@ Tensor Graph::input(std::string_view name, TensorInfo info) {
   tensors_.push_back(
       {none, intern_info(info), static_cast<std::uint32_t>(inputs_.size()), current_location_});
   inputs_.push_back({index, made});
-  input_by_path_.emplace(path_of(made), index);
+  leaf_index_[pair_of(made.scope, part_of(made))] = index;
   return {this, index};
 }
 
@@ -212,7 +236,7 @@ Variable Graph::variable(std::string_view name, TensorInfo info, ContractPtr ini
   const auto record = static_cast<std::uint32_t>(variables_.size());
   tensors_.push_back({none, intern_info(info), record, current_location_});
   variables_.push_back({index, none, made, std::move(initial), options});
-  variable_by_path_.emplace(path_of(made), index);
+  leaf_index_[pair_of(made.scope, part_of(made))] = index;
   return {this, index};
 }
 
@@ -286,7 +310,7 @@ Graph::Scope Graph::scope(std::string_view name) {
   scopes_.push_back(made);
   const std::uint32_t outer = current_scope_;
   current_scope_ = static_cast<std::uint32_t>(scopes_.size() - 1);
-  scope_index_.emplace(made, current_scope_);
+  scope_index_[pair_of(made.scope, part_of(made))] = current_scope_;
   return {*this, outer};
 }
 
@@ -294,12 +318,21 @@ Graph::Scope Graph::reopen_scope(std::string_view path) {
   const std::uint32_t outer = current_scope_;
   if (path.empty()) return {*this, outer};
   check_name(path);
-  std::uint32_t scope = outer;
-  for (auto slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/')) {
-    scope = enter_scope(scope, path.substr(0, slash));
-    path.remove_prefix(slash + 1);
-  }
-  current_scope_ = enter_scope(scope, path);
+  current_scope_ = enter_scopes(outer, path);
+  return {*this, outer};
+}
+
+Graph::ScopeNumber Graph::scope_number(ScopeNumber outer, std::string_view path) {
+  PURINE_CHECK(outer.value < scopes_.size());
+  if (path.empty()) return outer;
+  check_name(path);
+  return {enter_scopes(outer.value, path)};
+}
+
+Graph::Scope Graph::reopen_scope(ScopeNumber scope) {
+  PURINE_CHECK(scope.value < scopes_.size());
+  const std::uint32_t outer = current_scope_;
+  current_scope_ = scope.value;
   return {*this, outer};
 }
 
@@ -312,13 +345,13 @@ std::string Graph::current_scope() const {
 }
 
 Graph::Placement Graph::at(Location location) {
-  const Location outer = locations_[current_location_];
+  const std::uint32_t outer = current_location_;
   current_location_ = intern_location(location);
   return {*this, outer};
 }
 
 Graph::Placement::~Placement() {
-  graph_.current_location_ = graph_.intern_location(outer_);
+  graph_.current_location_ = outer_;
 }
 
 std::uint32_t Graph::tensor_count() const {
@@ -357,16 +390,29 @@ std::vector<Tensor> Graph::watched() {
   return watched;
 }
 
+Tensor Graph::find_leaf(std::string_view path) {
+  std::uint32_t scope = 0;
+  while (true) {
+    const auto slash = path.find('/');
+    const auto part = text_index_.find(path.substr(0, slash));
+    if (part == text_index_.end()) return {};
+    const NumberMap& index = slash == std::string_view::npos ? leaf_index_ : scope_index_;
+    const std::uint32_t* found = index.find(pair_of(scope, part->second));
+    if (found == nullptr) return {};
+    if (slash == std::string_view::npos) return {this, *found};
+    scope = *found;
+    path.remove_prefix(slash + 1);
+  }
+}
+
 Variable Graph::find_variable(std::string_view path) {
-  const auto found = variable_by_path_.find(path);
-  if (found == variable_by_path_.end()) return {};
-  return {this, found->second};
+  const Tensor found = find_leaf(path);
+  return found.valid() && is_variable(found) ? as_variable(found) : Variable();
 }
 
 Tensor Graph::find_input(std::string_view path) {
-  const auto found = input_by_path_.find(path);
-  if (found == input_by_path_.end()) return {};
-  return {this, found->second};
+  const Tensor found = find_leaf(path);
+  return found.valid() && !is_variable(found) ? found : Tensor();
 }
 
 bool Graph::is_variable(Tensor tensor) const {

@@ -6,7 +6,6 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "purine/graph/contract.h"
+#include "purine/graph/number_map.h"
 #include "purine/graph/tensor.h"
 
 namespace purine {
@@ -89,6 +89,13 @@ class Graph {
   /// current scope. Transformations that add vertices on behalf of others keep their places so: what belongs
   /// to `lenet/conv1` goes to `gradient/lenet/conv1`.
   [[nodiscard]] Scope reopen_scope(std::string_view path);
+  /// A scope by its number, for those who enter the same ones many times. The root's is 0.
+  struct ScopeNumber {
+    std::uint32_t value = 0;
+  };
+  /// The scope of a path below another one as it is, made where it doesn't exist; an empty path is the other.
+  ScopeNumber scope_number(ScopeNumber outer, std::string_view path);
+  [[nodiscard]] Scope reopen_scope(ScopeNumber scope);
   /// The current scope's path; empty at the root.
   std::string current_scope() const;
 
@@ -101,9 +108,9 @@ class Graph {
 
    private:
     friend class Graph;
-    Placement(Graph& graph, Location outer) : graph_(graph), outer_(outer) {}
+    Placement(Graph& graph, std::uint32_t outer) : graph_(graph), outer_(outer) {}
     Graph& graph_;
-    Location outer_;
+    std::uint32_t outer_;
   };
   [[nodiscard]] Placement at(Location location);
 
@@ -139,12 +146,11 @@ class Graph {
   struct NameHash {
     std::size_t operator()(const Name& name) const;
   };
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
   struct InfoHash {
     std::size_t operator()(const TensorInfo& info) const;
+  };
+  struct LocationHash {
+    std::size_t operator()(Location location) const;
   };
   struct TensorRecord {
     std::uint32_t producer = none;  // operator, or none
@@ -179,6 +185,10 @@ class Graph {
   bool try_take(const Name& name);
   Name take_name(std::uint32_t scope, std::string_view name, std::string_view unique_kind);
   std::uint32_t enter_scope(std::uint32_t outer, std::string_view name);
+  std::uint32_t enter_scopes(std::uint32_t outer, std::string_view path);
+  // The text of a name below its scope, interned: with the scope it is the key of the indices below.
+  std::uint32_t part_of(const Name& name);
+  Tensor find_leaf(std::string_view path);
   std::string path_below_scope(std::string_view name) const;
   std::string path_of(const Name& name) const;
   std::string scope_path(std::uint32_t scope) const;
@@ -193,20 +203,19 @@ class Graph {
   std::vector<VariableRecord> variables_;
   std::vector<InputRecord> inputs_;
   std::vector<std::uint32_t> watched_;
-  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> variable_by_path_;
-  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> input_by_path_;
+  NumberMap leaf_index_;  // variables and inputs, by scope and part
 
   std::vector<Name> scopes_;  // 0 is the root, which has no name
-  std::unordered_map<Name, std::uint32_t, NameHash> scope_index_;
+  NumberMap scope_index_;     // by scope and part
   std::deque<std::string> texts_;
   std::unordered_map<std::string_view, std::uint32_t> text_index_;  // views into texts_
   // Which numbers of a (scope, base) are taken: all below the next one, and those taken out of order.
-  std::unordered_map<std::uint64_t, std::uint32_t> next_number_;
+  NumberMap next_number_;
   std::unordered_set<Name, NameHash> taken_out_of_order_;
   std::deque<TensorInfo> infos_;  // references to elements stay while others are added
   std::unordered_map<TensorInfo, std::uint32_t, InfoHash> info_index_;
   std::vector<Location> locations_;
-  std::map<Location, std::uint32_t> location_index_;
+  std::unordered_map<Location, std::uint32_t, LocationHash> location_index_;
   std::uint32_t current_scope_ = 0;
   std::uint32_t current_location_ = 0;
   BatchRecipe batch_recipe_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "purine/core/error.h"
@@ -32,7 +34,9 @@ class Partitioner {
         resharder_(to, mesh_, reductions_),
         buckets_(from, plan_, options.bucket_bytes),
         versions_(from.tensor_count()) {
-    for (int i = 0; i < mesh_.size(); ++i) prefixes_.push_back("@" + std::to_string(i) + "/");
+    for (int i = 0; i < mesh_.size(); ++i) {
+      roots_of_locations_.push_back(to.scope_number({}, "@" + std::to_string(i)));
+    }
   }
 
   void run() {
@@ -128,6 +132,7 @@ class Partitioner {
     const ContractPtr initial = variable.initial().shared_from_this();
     const VariableOptions options{variable.trainable(), variable.decays()};
     const std::string path = variable.path();
+    const auto [scopes, name] = scopes_of(path);
     Version version{spec, {}};
     for (int i = 0; i < mesh_.size(); ++i) {
       const ContractPtr piece = operator_piece(mesh_, i, divisions, initial, {});
@@ -137,8 +142,9 @@ class Partitioner {
       }
       const auto place = to_.at(location(i));
       const bool plain = i == 0 && is_whole(spec);
-      const std::string name = plain ? path : prefixes_[static_cast<std::size_t>(i)] + path;
-      version.pieces.push_back(to_.variable(name, piece->infer({})[0], piece, options).index());
+      const auto scope = to_.reopen_scope(plain ? Graph::ScopeNumber() : scopes[static_cast<std::size_t>(i)]);
+      version.pieces.push_back(
+          to_.variable(plain ? path : name, piece->infer({})[0], piece, options).index());
     }
     versions_[variable.index()].push_back(std::move(version));
   }
@@ -177,12 +183,26 @@ class Partitioner {
     }
   }
 
+  /// The scopes, by location, of what has this path in the graph for one location, and its name there.
+  std::pair<std::span<const Graph::ScopeNumber>, std::string> scopes_of(const std::string& path) {
+    const auto slash = path.rfind('/');
+    if (slash == std::string::npos) return {roots_of_locations_, path};
+    std::vector<Graph::ScopeNumber>& scopes = scopes_[path.substr(0, slash)];
+    if (scopes.empty()) {
+      for (const Graph::ScopeNumber root : roots_of_locations_) {
+        scopes.push_back(to_.scope_number(root, path.substr(0, slash)));
+      }
+    }
+    return {scopes, path.substr(slash + 1)};
+  }
+
   /// The pieces of an operator, one at each location that has a share of it.
   std::vector<Pieces> add_pieces(Operator op, const std::vector<Division>& divisions,
                                  const std::vector<const Version*>& inputs) {
     std::vector<TensorInfo> infos;
     for (int i = 0; i < op.input_count(); ++i) infos.push_back(op.input(i).info());
     const std::string path = op.path();
+    const auto [scopes, name] = scopes_of(path);
     const auto outputs = static_cast<std::size_t>(op.output_count());
     std::vector<Pieces> results(outputs, Pieces(static_cast<std::size_t>(mesh_.size())));
     std::vector<Tensor> arguments(inputs.size());
@@ -196,7 +216,8 @@ class Partitioner {
       }
       const bool on_host = op.contract().brings_samples();
       const auto place = to_.at(on_host ? host_of(location(i)) : location(i));
-      const Operator made = to_.add(piece, arguments, prefixes_[index] + path);
+      const auto scope = to_.reopen_scope(scopes[index]);
+      const Operator made = to_.add(piece, arguments, name);
       for (std::size_t k = 0; k < outputs; ++k) {
         results[k][index] = ops::copy(made.output(static_cast<int>(k)), location(i));
       }
@@ -254,7 +275,8 @@ class Partitioner {
   Resharder resharder_;
   const Buckets buckets_;
   int reduced_buckets_ = 0;
-  std::vector<std::string> prefixes_;                    // by location
+  std::vector<Graph::ScopeNumber> roots_of_locations_;                       // `@0`, `@1`, …
+  std::unordered_map<std::string, std::vector<Graph::ScopeNumber>> scopes_;  // by scope's path, by location
   std::vector<std::vector<Version>> versions_;           // by tensor; the first is as Plan::tensors says
   std::vector<std::pair<std::uint32_t, Tensor>> roots_;  // inputs and watched tensors, whole
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "tests/support/error_text.h"
 #include "tests/support/simple_contract.h"
 
@@ -43,6 +45,41 @@ TEST(GraphTest, KnowsItsVertices) {
   EXPECT_FALSE(graph.find_variable("image").valid());
   EXPECT_EQ(graph.find_input("image"), image);
   EXPECT_FALSE(graph.find_input("weight").valid());
+}
+
+TEST(GraphTest, ScopesAreEnteredAgainByTheirNumbers) {
+  Graph graph;
+  const Graph::ScopeNumber first = graph.scope_number({}, "@1/lenet");
+  EXPECT_EQ(graph.scope_number({}, "@1/lenet").value, first.value);
+  EXPECT_EQ(graph.scope_number(first, "").value, first.value);
+  const Graph::ScopeNumber inner = graph.scope_number(first, "conv_2/body");
+  {
+    auto outer = graph.scope("other");
+    auto scope = graph.reopen_scope(inner);
+    EXPECT_EQ(graph.current_scope(), "@1/lenet/conv_2/body");
+    EXPECT_EQ(add(graph, "relu").path(), "@1/lenet/conv_2/body/relu");
+    EXPECT_EQ(add(graph, "relu").path(), "@1/lenet/conv_2/body/relu_2");
+  }
+  EXPECT_EQ(graph.current_scope(), "");
+  EXPECT_EQ(error_text([&] { graph.scope_number({}, "a//b"); }), "[graph] the name 'a//b' has an empty part");
+}
+
+TEST(GraphTest, FindsVariablesAndInputsInNumberedScopes) {
+  Graph graph;
+  std::vector<Variable> weights;
+  for (int i = 0; i < 2; ++i) {
+    auto scope = graph.scope("block");
+    weights.push_back(graph.variable("weight_3", vector_info, simple("zeros", {vector_info})));
+  }
+  const Tensor image = graph.input("data/image", vector_info);
+  EXPECT_EQ(graph.find_variable("block/weight_3"), weights[0]);
+  EXPECT_EQ(graph.find_variable("block_2/weight_3"), weights[1]);
+  EXPECT_EQ(graph.find_input("data/image"), image);
+  EXPECT_FALSE(graph.find_variable("block_3/weight_3").valid());
+  EXPECT_FALSE(graph.find_variable("block").valid());
+  EXPECT_FALSE(graph.find_variable("block/weight").valid());
+  EXPECT_FALSE(graph.find_input("image").valid());
+  EXPECT_FALSE(graph.find_input("").valid());
 }
 
 TEST(GraphTest, ScopesMakePaths) {
