@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -114,13 +115,17 @@ class Verifier {
   }
 
   void check_names() const {
-    std::unordered_set<GraphRecords::Name, GraphRecords::NameHash> seen;
-    seen.reserve(records_.operators.size() + records_.variables.size() + records_.inputs.size());
+    // A hash table of pointers to names, at most half full.
+    const std::size_t count = records_.operators.size() + records_.variables.size() + records_.inputs.size();
+    std::vector<const GraphRecords::Name*> seen(std::bit_ceil(2 * count + 1), nullptr);
     const auto check = [&](const GraphRecords::Name& name, auto vertex) {
-      if (!seen.insert(name).second) {
+      std::size_t at = GraphRecords::NameHash()(name) & (seen.size() - 1);
+      while (seen[at] != nullptr && !(*seen[at] == name)) at = (at + 1) & (seen.size() - 1);
+      if (seen[at] != nullptr) {
         throw error("another vertex has the same path", "paths name random streams and checkpoints")
             .at(vertex.path());
       }
+      seen[at] = &name;
     };
     for (const auto& input : records_.inputs) check(input.name, Tensor(&graph_, input.tensor));
     for (const auto& variable : records_.variables) check(variable.name, Tensor(&graph_, variable.tensor));
@@ -175,7 +180,31 @@ class Verifier {
     return cycle;
   }
 
+  /// An operator of the contract, shapes and dtypes of the one before it is as that one: so are most pieces
+  /// of a divided operator.
+  bool is_like_previous(Operator op) const {
+    if (op.index() == 0) return false;
+    const GraphRecords::OperatorRecord& here = records_.operators[op.index()];
+    const GraphRecords::OperatorRecord& previous = records_.operators[op.index() - 1];
+    if (here.contract != previous.contract || here.input_count != previous.input_count ||
+        here.output_count != previous.output_count) {
+      return false;
+    }
+    const auto info = [&](std::uint32_t tensor) { return records_.tensors[tensor].info; };
+    for (std::uint32_t i = 0; i < here.input_count; ++i) {
+      if (info(records_.operator_inputs[here.first_input + i]) !=
+          info(records_.operator_inputs[previous.first_input + i])) {
+        return false;
+      }
+    }
+    for (std::uint32_t i = 0; i < here.output_count; ++i) {
+      if (info(here.first_output + i) != info(previous.first_output + i)) return false;
+    }
+    return true;
+  }
+
   void check_infos(Operator op) {
+    if (is_like_previous(op)) return;
     infos_.clear();
     for (int i = 0; i < op.input_count(); ++i) infos_.push_back(op.input(i).info());
     std::vector<TensorInfo> inferred;
