@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "purine/core/random.h"
-#include "purine/graph/graph.h"
+#include "purine/graph/records.h"
 #include "purine/graph/vertex_texts.h"
 
 namespace purine {
@@ -62,6 +62,82 @@ class Hash {
 
  private:
   std::uint64_t value_ = 0;
+};
+
+/// Hashes of vertices, of what their lines say. What many of them share is hashed once: scopes, and the
+/// contract that the pieces of an operator have, which follow one another.
+class VertexHasher {
+ public:
+  explicit VertexHasher(Graph& graph) : records_(graph) {
+    texts_.reserve(records_.texts.size());
+    for (const std::string& text : records_.texts) texts_.push_back(hash_text(text));
+    scopes_.resize(records_.scopes.size());
+    for (std::size_t i = 1; i < scopes_.size(); ++i) scopes_[i] = of_path(records_.scopes[i]);
+  }
+
+  std::uint64_t operator()(Operator op) {
+    const GraphRecords::OperatorRecord& record = records_.operators[op.index()];
+    Hash hash;
+    hash.add(of_path(record.name));
+    hash.add(of_contract(*record.contract));
+    for (std::uint32_t i = 0; i < record.input_count; ++i) {
+      hash.add(records_.operator_inputs[record.first_input + i]);
+    }
+    for (std::uint32_t i = 0; i < record.output_count; ++i) {
+      hash.add(records_.infos[records_.tensors[record.first_output + i].info]);
+    }
+    hash.add(records_.locations[record.location]);
+    return hash.value();
+  }
+
+  std::uint64_t operator()(Variable variable) {
+    Hash hash;
+    hash.add((*this)(static_cast<const Tensor&>(variable)));
+    hash.add(of_contract(variable.initial()));
+    hash.add(std::uint64_t{variable.trainable()} * 2 + std::uint64_t{variable.decays()});
+    if (variable.has_next()) hash.add(variable.next().index());
+    return hash.value();
+  }
+
+  std::uint64_t operator()(Tensor tensor) {
+    const GraphRecords::TensorRecord& record = records_.tensors[tensor.index()];
+    Hash hash;
+    if (record.producer != GraphRecords::none) {
+      hash.add(of_path(records_.operators[record.producer].name));
+      hash.add(std::uint64_t{record.extra});
+    } else {
+      hash.add(of_path(tensor.graph().is_variable(tensor) ? records_.variables[record.extra].name
+                                                          : records_.inputs[record.extra].name));
+    }
+    hash.add(records_.infos[record.info]);
+    hash.add(records_.locations[record.location]);
+    return hash.value();
+  }
+
+ private:
+  std::uint64_t of_path(const GraphRecords::Name& name) const {
+    Hash hash;
+    hash.add(scopes_[name.scope]);
+    hash.add(texts_[name.base]);
+    hash.add(std::uint64_t{name.number});
+    return hash.value();
+  }
+
+  std::uint64_t of_contract(const Contract& contract) {
+    if (&contract == contract_) return contract_hash_;
+    Hash hash;
+    hash.add(contract.type());
+    hash.add(contract.attributes());
+    contract_ = &contract;
+    contract_hash_ = hash.value();
+    return contract_hash_;
+  }
+
+  GraphRecords records_;
+  std::vector<std::uint64_t> texts_;
+  std::vector<std::uint64_t> scopes_;   // an outer one comes before those in it
+  const Contract* contract_ = nullptr;  // the last one
+  std::uint64_t contract_hash_ = 0;
 };
 
 template <typename Tensors>
@@ -130,28 +206,11 @@ std::string VertexTexts::path(std::size_t index) const {
   return with(index, [](auto vertex) { return vertex.path(); });
 }
 
-std::uint64_t VertexTexts::hash(std::size_t index) const {
-  return with(index, [&](auto vertex) {
-    Hash hash;
-    hash.add(vertex.path());
-    if constexpr (std::is_same_v<decltype(vertex), Operator>) {
-      hash.add(vertex.type());
-      hash.add(vertex.contract().attributes());
-      for (int i = 0; i < vertex.input_count(); ++i) hash.add(vertex.input(i).index());
-      for (int i = 0; i < vertex.output_count(); ++i) hash.add(vertex.output(i).info());
-      hash.add(vertex.location());
-    } else {
-      hash.add(vertex.info());
-      hash.add(vertex.location());
-    }
-    if constexpr (std::is_same_v<decltype(vertex), Variable>) {
-      hash.add(vertex.initial().type());
-      hash.add(vertex.initial().attributes());
-      hash.add(std::uint64_t{vertex.trainable()} * 2 + std::uint64_t{vertex.decays()});
-      if (vertex.has_next()) hash.add(vertex.next().index());
-    }
-    return hash.value();
-  });
+std::vector<std::uint64_t> VertexTexts::hashes() const {
+  VertexHasher hasher(graph_);
+  std::vector<std::uint64_t> hashes(size_);
+  for (std::size_t i = 0; i < size_; ++i) hashes[i] = with(i, hasher);
+  return hashes;
 }
 
 std::string dump(Graph& graph) {

@@ -25,8 +25,8 @@ class VertexTexts {
   /// Without a line's end.
   std::string text(std::size_t index) const;
   std::string path(std::size_t index) const;
-  /// Of all that the text says. It takes a fraction of the text's time.
-  std::uint64_t hash(std::size_t index) const;
+  /// For each line a hash of all that it says. They take a fraction of the texts' time.
+  std::vector<std::uint64_t> hashes() const;
 
  private:
   /// Calls the function with the input, variable, operator or watched tensor.

@@ -66,9 +66,7 @@ void compare_graphs(Endpoint& endpoint, Graph& graph, std::uint64_t seed) {
   // hashes[i] is of the first i vertices.
   std::vector<std::uint64_t> hashes = {0};
   hashes.reserve(vertices.size() + 1);
-  for (std::size_t i = 0; i < vertices.size(); ++i) {
-    hashes.push_back(join(hashes.back(), vertices.hash(i)));
-  }
+  for (const std::uint64_t hash : vertices.hashes()) hashes.push_back(join(hashes.back(), hash));
   const auto differ = [&](std::size_t count) {
     const std::string mine = count < hashes.size() ? std::to_string(hashes[count]) : "ended";
     return first_other(endpoint.all_gather(mine)) != 0;
