@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <numeric>
 
 #include "purine/core/error.h"
@@ -43,9 +44,12 @@ Mesh::Mesh(std::string_view axes, std::vector<Location> locations) : locations_(
 }
 
 void Mesh::check() {
-  int product = 1;
+  // Axes come from text, and their product may be past any integer; it needs to be known up to size() only.
+  std::int64_t product = 1;
+  bool is_exact = true;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
-    product *= axes_[i].size;
+    is_exact = is_exact && product <= std::numeric_limits<std::int32_t>::max();
+    if (is_exact) product *= axes_[i].size;
     for (std::size_t j = 0; j < i; ++j) {
       if (axes_[i].name == axes_[j].name) {
         throw Error("mesh", fmt::format("the axis {} is named twice", axes_[i].name));
@@ -53,8 +57,10 @@ void Mesh::check() {
     }
   }
   if (locations_.empty()) throw Error("mesh", "has no locations");
-  if (product != size()) {
-    throw Error("mesh", fmt::format("{} needs {} locations, {} are given", text(), product, size()));
+  if (!is_exact || product != size()) {
+    throw Error("mesh",
+                fmt::format("{} needs {}{} location{}, {} {} given", text(), is_exact ? "" : "more than ",
+                            product, product == 1 ? "" : "s", size(), size() == 1 ? "is" : "are"));
   }
   std::vector<Location> sorted = locations_;
   std::sort(sorted.begin(), sorted.end());
@@ -78,7 +84,8 @@ int Mesh::axis(std::string_view name) const {
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (axes_[i].name == name) return static_cast<int>(i);
   }
-  throw Error("mesh", fmt::format("{} has no axis {}", text(), name));
+  throw Error("mesh", fmt::format("{} has no axis {}", text(), name),
+              axes_.size() == 1 ? fmt::format("Mesh(locations, \"{}\") has it alone", name) : "");
 }
 
 int Mesh::stride(int axis) const {

@@ -63,16 +63,28 @@ TEST(MeshTest, DividesInShares) {
 TEST(MeshTest, SaysWhatIsWrong) {
   EXPECT_EQ(error_text([] { Mesh("data=2,model=2", devices(3)); }),
             "[mesh] data=2,model=2 needs 4 locations, 3 are given");
+  EXPECT_EQ(error_text([] { Mesh("data=1", devices(3)); }), "[mesh] data=1 needs 1 location, 3 are given");
+  EXPECT_EQ(error_text([] { Mesh("data=2", devices(1)); }), "[mesh] data=2 needs 2 locations, 1 is given");
   EXPECT_EQ(error_text([] { Mesh("data", devices(3)); }),
             "[mesh] 'data' is no axis of a mesh; hint: write names and sizes: data=2,model=4");
   EXPECT_EQ(error_text([] { Mesh("a=1,a=3", devices(3)); }), "[mesh] the axis a is named twice");
   EXPECT_EQ(error_text([] { Mesh({"cpu:0", "cpu:0"}); }), "[mesh] 0/cpu:0 is named twice");
   EXPECT_EQ(error_text([] { Mesh(std::vector<Location>{}); }), "[mesh] has no locations");
-  EXPECT_EQ(error_text([] { Mesh(devices(2)).axis("model"); }), "[mesh] data=2 has no axis model");
+  EXPECT_EQ(error_text([] { Mesh(devices(2)).axis("model"); }),
+            "[mesh] data=2 has no axis model; hint: Mesh(locations, \"model\") has it alone");
   EXPECT_EQ(error_text([] {
               Mesh(devices(2)).set_shares("data", {1, 0});
             }),
             "[mesh] the shares of axis data are [1, 0]; 2 positive numbers are needed");
+}
+
+TEST(MeshTest, SizesPastAnyIntegerAreNoMeshOfFewLocations) {
+  // In 32 bits the product is 4, in 64 bits that of the second is 0.
+  EXPECT_EQ(error_text([] { Mesh("data=1073741825,model=4", devices(4)); }),
+            "[mesh] data=1073741825,model=4 needs 4294967300 locations, 4 are given");
+  EXPECT_EQ(
+      error_text([] { Mesh("a=1073741824,b=1073741824,c=16", devices(4)); }),
+      "[mesh] a=1073741824,b=1073741824,c=16 needs more than 1152921504606846976 locations, 4 are given");
 }
 
 }  // namespace
