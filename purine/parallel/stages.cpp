@@ -253,7 +253,8 @@ std::vector<int> divide_into_stages(std::span<const double> costs, int stages) {
   if (stages < 1)
     throw Error("pipeline", fmt::format("{} stages were asked for, at least 1 is needed", stages));
   if (costs.size() < static_cast<std::size_t>(stages)) {
-    throw Error("pipeline", fmt::format("{} operators can't be cut into {} stages", costs.size(), stages));
+    throw Error("pipeline", fmt::format("{} operators can't be cut into {} stages", costs.size(), stages),
+                "take fewer stages, or divide the samples along a second axis: data=2,stage=4");
   }
   for (const double cost : costs) {
     if (!std::isfinite(cost) || cost < 0) {

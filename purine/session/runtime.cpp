@@ -1,5 +1,7 @@
 #include "purine/session/runtime.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -14,6 +16,7 @@ namespace purine {
 namespace {
 
 constexpr int most_workers = 1024;
+constexpr std::int32_t max_range = 4096;  // of a list of devices: more is a slip of the finger
 constexpr std::string_view device_hint =
     "write KIND:INDEX or KIND:FIRST-LAST, separated by commas: cpu:0,cpu:1 or emu:0-7";
 
@@ -113,8 +116,11 @@ std::vector<Location> parse_devices(std::string_view text) {
       throw Error("devices", "'" + std::string(text) + "' is no list of devices", device_hint);
     }
     if (last < 0) last = location.index;
-    if (last < location.index || last - location.index > 4096) {
+    if (last < location.index) {
       throw Error("devices", "'" + std::string(text) + "' has a range that doesn't count up", device_hint);
+    }
+    if (last - location.index >= max_range) {
+      throw Error("devices", fmt::format("'{}' has a range of more than {} devices", text, max_range));
     }
     for (; location.index <= last; ++location.index) {
       if (std::find(devices.begin(), devices.end(), location) != devices.end()) {

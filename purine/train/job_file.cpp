@@ -341,6 +341,7 @@ LoadedJob parse_job(std::string_view text, std::string_view name, std::span<cons
   for (const JobSetting& setting : settings) set_beside.insert(apply_setting(loaded, setting));
   check_required(loaded);
   check_conditions(loaded, set_beside);
+  leave_out_of_other_schemes(loaded, set_beside);
   check_together(loaded);
   return loaded;
 }

@@ -104,7 +104,10 @@ parallel::Mesh make_mesh(const LoadedJob& loaded, const Scheme& scheme, std::vec
   try {
     mesh.emplace(text, std::move(devices));
   } catch (const Error& error) {
-    throw loaded.error("parallel.mesh", error.message(), error.hint());
+    throw loaded.error("parallel.mesh", error.message(),
+                       error.hint().empty()
+                           ? fmt::format("left empty, it has all devices along the axis {}", scheme.axis)
+                           : error.hint());
   }
   bool has_own_axis = false;
   for (const parallel::MeshAxis& axis : mesh->axes()) {
@@ -146,6 +149,27 @@ void set_shares(const LoadedJob& loaded, parallel::Mesh& mesh) {
   mesh.set_shares("data", std::move(shares));
 }
 
+// The names of the axes of a mesh, right or wrong: make_mesh tells what is wrong.
+std::vector<std::string> axis_names(std::string_view mesh) {
+  std::vector<std::string> names;
+  while (!mesh.empty()) {
+    const std::string_view axis = mesh.substr(0, mesh.find(','));
+    names.emplace_back(axis.substr(0, axis.find('=')));
+    mesh.remove_prefix(std::min(axis.size() + 1, mesh.size()));
+  }
+  return names;
+}
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool goes_with(const Scheme& scheme, const std::vector<std::string>& axes) {
+  return std::all_of(axes.begin(), axes.end(),
+                     [&](const std::string& axis) { return scheme.has_axis(axis); }) &&
+         (axes.empty() || has(axes, scheme.axis));
+}
+
 void check_layers(const LoadedJob& loaded, const std::string& key, const std::vector<std::string>& layers,
                   Graph& graph) {
   const parallel::Mesh mesh{"cpu:0"};
@@ -168,6 +192,31 @@ parallel::AllReduce find_all_reduce(std::string_view name) {
 }
 
 }  // namespace
+
+void leave_out_of_other_schemes(LoadedJob& loaded, const std::set<std::string>& set_beside) {
+  if (!set_beside.contains("parallel.scheme")) return;
+  const std::string& name = loaded.job.parallel.scheme;
+  const Scheme& scheme = find_scheme(name == "auto" ? "data" : name);
+  const auto leave_out = [&](const JobKey& key) {
+    if (set_beside.contains(key.path()) || !loaded.origins.contains(key.path())) return;
+    key.member.set(loaded.job, key.default_value());
+    loaded.origins.erase(key.path());
+  };
+  const std::string mesh = loaded.job.parallel.mesh;
+  if (scheme.divide == nullptr || !goes_with(scheme, axis_names(mesh))) {
+    leave_out(*find_job_key("parallel.mesh"));
+  }
+  const std::vector<std::string> axes = axis_names(loaded.job.parallel.mesh);
+  const bool divides_samples = axes.empty() ? scheme.axis == "data" : has(axes, "data");
+  // Shares are those of the mesh that they were written for.
+  if (!divides_samples || loaded.job.parallel.mesh != mesh) leave_out(*find_job_key("parallel.shares"));
+  for (const JobKey& key : job_keys()) {
+    if (key.section != "parallel" || scheme.takes(key.name)) continue;
+    const bool is_of_another = std::any_of(all_schemes().begin(), all_schemes().end(),
+                                           [&](const Scheme& other) { return other.takes(key.name); });
+    if (is_of_another || (scheme.divide == nullptr && is_for_all_divided(key.name))) leave_out(key);
+  }
+}
 
 std::string devices_text(const std::vector<Location>& devices) {
   std::string text;
@@ -219,6 +268,12 @@ parallel::Partitioned ParallelSetup::divide(Graph& graph) const {
   const Job::Parallel& keys = loaded.job.parallel;
   check_layers(loaded, "parallel.output_layers", keys.output_layers, graph);
   check_layers(loaded, "parallel.input_layers", keys.input_layers, graph);
+  for (const std::string& layer : keys.input_layers) {
+    if (!has(keys.output_layers, layer)) continue;
+    throw loaded.error("parallel.input_layers",
+                       fmt::format("names {}, which parallel.output_layers names too", layer),
+                       "a layer is divided in one of the two ways");
+  }
   if (scheme->takes("output_layers") && keys.output_layers.empty() && keys.input_layers.empty() &&
       parallel::fully_connected_layers(graph).empty()) {
     throw loaded.error(
@@ -227,7 +282,15 @@ parallel::Partitioned ParallelSetup::divide(Graph& graph) const {
         "name others in parallel.output_layers and parallel.input_layers");
   }
   PURINE_CHECK(scheme->divide != nullptr);
-  return scheme->divide(graph, mesh, keys, partition_options());
+  try {
+    return scheme->divide(graph, mesh, keys, partition_options());
+  } catch (const Error& error) {
+    // What a pipeline cannot do with a network is known only now, and no mistake of purine's.
+    if (error.component() != "pipeline") throw;
+    const std::string at = error.path().empty() ? "" : error.path() + ": ";
+    throw loaded.error("parallel.scheme",
+                       fmt::format("is \"{}\", and {}{}", scheme->name, at, error.message()), error.hint());
+  }
 }
 
 ParallelSetup parallel_setup(const LoadedJob& loaded, int ranks) {

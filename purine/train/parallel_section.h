@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct ParallelSetup {
 /// named without ranks are those of every rank, in the order of the ranks. Throws Error("job", …) at the
 /// place of a key that doesn't fit the scheme, the mesh, the devices or the ranks.
 ParallelSetup parallel_setup(const LoadedJob& loaded, int ranks = 0);
+
+/// Where a scheme was set beside the file, as `parallel.scheme` in `set_beside`, what the file says for
+/// another scheme is left out: its keys, a mesh whose axes are not the scheme's, and shares of such a mesh.
+void leave_out_of_other_schemes(LoadedJob& loaded, const std::set<std::string>& set_beside);
 
 /// The job with other devices, from `origin` (`--devices emu:0-1`). With one device the rest of the section
 /// is dropped: whatever it says, there is nothing to divide.

@@ -115,7 +115,8 @@ class ParallelTest(CommandTest):
                          r'^\[job\] job.toml:\d+: parallel.scheme must be one of auto, single, data, .*; got "dta"; '
                          r'hint: did you mean "data"\?$')
         self.assertRegex(mistake(devices="emu:0-1", mesh="data=3"),
-                         r"^\[job\] job.toml:\d+: parallel.mesh data=3 needs 3 locations, 2 are given$")
+                         r"^\[job\] job.toml:\d+: parallel.mesh data=3 needs 3 locations, 2 are given; "
+                         r"hint: left empty, it has all devices along the axis data$")
         self.assertRegex(mistake(scheme="tensor", devices="emu:0-1", output_layers=["lenet/conv3"]),
                          r"^\[job\] job.toml:\d+: parallel.output_layers names lenet/conv3: there is no layer lenet/conv3 "
                          r"with a weight; hint: did you mean lenet/conv1\?$")

@@ -222,7 +222,8 @@ TEST(PipelineTest, NamesWhatNeedsTheWholeBatch) {
 TEST(PipelineTest, SaysWhatIsWrong) {
   Net net(4);
   EXPECT_EQ(error_text([&] { pipeline(net.graph, stages(60)); }),
-            "[pipeline] 20 operators can't be cut into 60 stages");
+            "[pipeline] 20 operators can't be cut into 60 stages; hint: take fewer stages, or divide the "
+            "samples along a second axis: data=2,stage=4");
   EXPECT_EQ(error_text([&] { pipeline(net.graph, stages(2), {.micro_batches = -1}); }),
             "[pipeline] -1 micro-batches were asked for");
   EXPECT_EQ(error_text([&] { pipeline(net.graph, Mesh("data=2,model=2", parse_devices("emu:0-3"))); }),

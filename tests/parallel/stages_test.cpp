@@ -92,7 +92,8 @@ TEST(StagesTest, SayWhatCannotBeCut) {
   EXPECT_EQ(error_text([] {
               divide_into_stages(std::vector<double>{1, 2}, 3);
             }),
-            "[pipeline] 2 operators can't be cut into 3 stages");
+            "[pipeline] 2 operators can't be cut into 3 stages; hint: take fewer stages, or divide the "
+            "samples along a second axis: data=2,stage=4");
   EXPECT_EQ(error_text([] {
               divide_into_stages(std::vector<double>{1, 2}, 0);
             }),

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
+#include "purine/models/models.h"
 #include "purine/session/runtime.h"
 #include "tests/support/error_text.h"
 
@@ -12,12 +14,15 @@ namespace {
 
 using test::error_text;
 
-LoadedJob job_with(const std::string& section) {
-  return parse_job("[model]\nname = \"lenet\"\n[data]\nfolder = \"set\"\n[parallel]\n" + section, "job.toml");
+LoadedJob job_with(const std::string& section, const std::vector<std::string>& set_beside = {}) {
+  std::vector<JobSetting> settings;
+  for (const std::string& assignment : set_beside) settings.push_back({assignment, "--set " + assignment});
+  return parse_job("[model]\nname = \"lenet\"\n[data]\nfolder = \"set\"\n[parallel]\n" + section, "job.toml",
+                   settings);
 }
 
-ParallelSetup setup_of(const std::string& section) {
-  return parallel_setup(job_with(section));
+ParallelSetup setup_of(const std::string& section, const std::vector<std::string>& set_beside = {}) {
+  return parallel_setup(job_with(section, set_beside));
 }
 
 std::string mistake(const std::string& section) {
@@ -57,13 +62,16 @@ TEST(ParallelSectionTest, AMeshHasTheAxesThatItsSchemeKnows) {
       "its axes are model and, where wanted, data");
   EXPECT_EQ(mistake("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=4\"\n"),
             "[job] job.toml:8: parallel.mesh has no axis model, along which scheme = \"tensor\" divides");
-  EXPECT_EQ(mistake("devices = \"emu:0-3\"\nmesh = \"data=2,data=2\"\n"),
-            "[job] job.toml:7: parallel.mesh the axis data is named twice");
+  EXPECT_EQ(
+      mistake("devices = \"emu:0-3\"\nmesh = \"data=2,data=2\"\n"),
+      "[job] job.toml:7: parallel.mesh the axis data is named twice; hint: left empty, it has all devices "
+      "along the axis data");
   EXPECT_EQ(mistake("devices = \"emu:0-3\"\nmesh = \"four\"\n"),
             "[job] job.toml:7: parallel.mesh 'four' is no axis of a mesh; hint: write names and sizes: "
             "data=2,model=4");
   EXPECT_EQ(mistake("devices = \"emu:0-3\"\nmesh = \"data=2\"\n"),
-            "[job] job.toml:7: parallel.mesh data=2 needs 2 locations, 4 are given");
+            "[job] job.toml:7: parallel.mesh data=2 needs 2 locations, 4 are given; hint: left empty, it has "
+            "all devices along the axis data");
 }
 
 TEST(ParallelSectionTest, DevicesThatMakeNoSense) {
@@ -78,6 +86,15 @@ TEST(ParallelSectionTest, DevicesThatMakeNoSense) {
             "[job] job.toml:6: parallel.scheme is \"sharded\", and no devices are named; hint: set "
             "parallel.devices, "
             "give --devices, or start several processes with mpirun");
+}
+
+TEST(ParallelSectionTest, RangesOfDevicesThatAreNone) {
+  EXPECT_EQ(mistake("devices = \"emu:3-0\"\n"),
+            "[job] job.toml:6: parallel.devices 'emu:3-0' has a range that doesn't count up; hint: write "
+            "KIND:INDEX or "
+            "KIND:FIRST-LAST, separated by commas: cpu:0,cpu:1 or emu:0-7");
+  EXPECT_EQ(mistake("devices = \"emu:0-4096\"\n"),
+            "[job] job.toml:6: parallel.devices 'emu:0-4096' has a range of more than 4096 devices");
 }
 
 TEST(ParallelSectionTest, KeysOfAnotherSchemeAreMistakes) {
@@ -115,8 +132,73 @@ TEST(ParallelSectionTest, OneDeviceInPlaceOfSeveralDropsTheRest) {
   EXPECT_EQ(parallel_setup(with_devices(grid, "cpu:0", "--devices cpu:0")).text(), "cpu:0");
   EXPECT_EQ(parallel_setup(with_devices(grid, "cpu:0-3", "--devices cpu:0-3")).text(),
             "tensor parallelism over cpu:0-3 (data=2,model=2)");
-  EXPECT_EQ(error_text([&] { with_devices(grid, "cpu:0-1", "--devices cpu:0-1"); }),
-            "[job] job.toml:8: parallel.mesh data=2,model=2 needs 4 locations, 2 are given");
+  EXPECT_EQ(
+      error_text([&] { with_devices(grid, "cpu:0-1", "--devices cpu:0-1"); }),
+      "[job] job.toml:8: parallel.mesh data=2,model=2 needs 4 locations, 2 are given; hint: left empty, it "
+      "has all devices along the axis model");
+}
+
+TEST(ParallelSectionTest, ASchemeBesideTheFileLeavesOutWhatIsForAnother) {
+  const std::string tensor =
+      "devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=2,model=2\"\nshares = [2, 1]\n"
+      "output_layers = [\"lenet/fc1\"]\nall_reduce = \"ring\"\nsynchronized_batch_normalization = true\n";
+  const LoadedJob data = job_with(tensor, {"parallel.scheme=data"});
+  EXPECT_EQ(parallel_setup(data).text(), "data parallelism over emu:0-3 (data=4)");
+  EXPECT_EQ(data.job.parallel, (Job::Parallel{.scheme = "data",
+                                              .devices = "emu:0-3",
+                                              .all_reduce = "ring",
+                                              .synchronized_batch_normalization = true}));
+  EXPECT_FALSE(data.origins.contains("parallel.mesh"));
+  const LoadedJob pipeline = job_with(tensor, {"parallel.scheme=pipeline"});
+  EXPECT_EQ(pipeline.job.parallel,
+            (Job::Parallel{.scheme = "pipeline", .devices = "emu:0-3", .all_reduce = "ring"}));
+  EXPECT_EQ(setup_of(tensor, {"parallel.scheme=single", "parallel.devices=cpu:1"}).loaded.job.parallel,
+            (Job::Parallel{.scheme = "single", .devices = "cpu:1"}));
+  EXPECT_EQ(setup_of(tensor, {"parallel.scheme=auto"}).text(), "data parallelism over emu:0-3 (data=4)");
+}
+
+TEST(ParallelSectionTest, ASchemeBesideTheFileKeepsWhatItTakes) {
+  const std::string grid =
+      "devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=2,model=2\"\nshares = [2, 1]\n";
+  const ParallelSetup hybrid = setup_of(grid, {"parallel.scheme=hybrid"});
+  EXPECT_EQ(hybrid.mesh.text(), "data=2,model=2");
+  EXPECT_EQ(hybrid.loaded.job.parallel.shares, (std::vector<double>{2, 1}));
+  // What is set beside the file as well is meant.
+  EXPECT_EQ(error_text([&] {
+              setup_of(grid, {"parallel.scheme=data", "parallel.mesh=data=2,model=2"});
+            }),
+            "[job] --set parallel.mesh=data=2,model=2: parallel.mesh has an axis model, which scheme = "
+            "\"data\" does "
+            "not know; hint: its axis is data");
+  EXPECT_EQ(error_text([&] {
+              setup_of(grid, {"parallel.scheme=pipeline", "parallel.shares=1,2"});
+            }),
+            "[job] --set parallel.shares=1,2: parallel.shares needs an axis data; the mesh is stage=4");
+  // Without a scheme beside it, the file's own mistakes are told.
+  EXPECT_EQ(
+      error_text([&] { setup_of(grid + "micro_batches = 3\n", {"parallel.devices=cpu:0-3"}); }),
+      "[job] job.toml:10: parallel.micro_batches does not go with scheme = \"tensor\"; hint: pipeline is the "
+      "scheme that takes it");
+}
+
+TEST(ParallelSectionTest, WhatTheNetworkShowsIsAMistakeOfTheJob) {
+  Graph graph;
+  const Tensor image = graph.input("image", TensorInfo{Shape{4, 1, 28, 28}, DType::f32});
+  graph.watch(models::lenet(image, 10));
+  EXPECT_EQ(error_text([&] { setup_of("devices = \"emu:0-15\"\nscheme = \"pipeline\"\n").divide(graph); }),
+            "[job] job.toml:7: parallel.scheme is \"pipeline\", and 8 operators can't be cut into 16 "
+            "stages; hint: take "
+            "fewer stages, or divide the samples along a second axis: data=2,stage=4");
+  EXPECT_EQ(
+      error_text([&] {
+        setup_of(
+            "devices = \"emu:0-1\"\nscheme = \"tensor\"\noutput_layers = [\"lenet/fc1\", \"lenet/fc2\"]\n"
+            "input_layers = [\"lenet/fc2\"]\n")
+            .divide(graph);
+      }),
+      "[job] job.toml:9: parallel.input_layers names lenet/fc2, which parallel.output_layers names too; "
+      "hint: a "
+      "layer is divided in one of the two ways");
 }
 
 TEST(ParallelSectionTest, DevicesReadAsTheyAreWritten) {
