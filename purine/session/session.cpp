@@ -357,6 +357,11 @@ std::span<const std::byte> Step::bytes(Tensor tensor) const {
   const std::vector<Tensor> watched = session_->implementation_->graph_.watched();
   const auto found = std::find(watched.begin(), watched.end(), tensor);
   if (found == watched.end()) {
+    if (&tensor.graph() != &session_->implementation_->graph_) {
+      throw Error("step", "belongs to another graph than the session runs",
+                  "of a graph that was divided, parallel::Partitioned::at(tensor) gives the tensor that runs")
+          .at(tensor.path());
+    }
     throw Error("step", "is not watched, so the host has no value of it",
                 "call graph.watch(tensor) before the session is made")
         .at(tensor.path());

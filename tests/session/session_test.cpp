@@ -10,6 +10,7 @@
 
 #include "purine/session/iteration_error.h"
 #include "tests/session/reference.h"
+#include "tests/support/error_text.h"
 #include "tests/support/mix_operator.h"
 
 namespace purine {
@@ -367,6 +368,25 @@ TEST(SessionErrorTest, SaysWhatIsNotWatched) {
                    "[step] mix: is not watched, so the host has no value of it; hint: call "
                    "graph.watch(tensor) before the session is made");
     }
+  }
+}
+
+TEST(SessionErrorTest, NamesTheTensorOfAnotherGraph) {
+  Runtime runtime({.workers = 1});
+  test::register_mix(runtime.cpu_kernels());
+  Graph written;
+  Graph graph;
+  const Tensor elsewhere = mix(written, {}, {}).output();
+  const Tensor shown = mix(graph, {}, {}).output();
+  written.watch(elsewhere);
+  graph.watch(shown);
+  Session session(runtime, graph);
+  for (const Step& step : session.run({.steps = 1})) {
+    EXPECT_FALSE(step.has(elsewhere));
+    EXPECT_EQ(
+        test::error_text([&] { step.value(elsewhere); }),
+        "[step] mix: belongs to another graph than the session runs; hint: of a graph that was divided, "
+        "parallel::Partitioned::at(tensor) gives the tensor that runs");
   }
 }
 
