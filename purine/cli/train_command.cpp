@@ -94,6 +94,10 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, std::
                 fmt::format("standard output cannot be written: {}", std::strerror(output.error_number())),
                 fmt::format("the run itself is well, and lies in {}", report.paths.folder.string()));
   }
+  if (!report.trace_error.empty()) {
+    throw Error("trace", report.trace_error,
+                fmt::format("the run itself is well, and lies in {}", report.paths.folder.string()));
+  }
   return report.end == train::RunEnd::interrupted ? interrupted : success;
 }
 

@@ -94,6 +94,7 @@ struct EndReport {
   std::optional<EvaluationReport> test = {};        ///< of a finished run
   std::filesystem::path checkpoint = {};            ///< the newest
   std::optional<std::filesystem::path> trace = {};  ///< this process's, else the run's first
+  std::string trace_error = {};                     ///< why this process's could not be written
   std::int64_t skipped_images = 0;
   double training_seconds = 0;      ///< of this process's steps
   std::int64_t trained_images = 0;  ///< in them, over all devices

@@ -88,7 +88,7 @@ int StepTrace::track_of(const RanEvent& event) const {
   return device_tracks_.at(lane.location) + (lane.kind == LaneKind::compute ? 0 : 1);
 }
 
-void StepTrace::write(const std::filesystem::path& path) const {
+std::uint64_t StepTrace::write(const std::filesystem::path& path) const {
   trace::Trace trace = recorder_.trace();
   std::uint32_t offset = 0;
   if (const Program* first = first_program_.load()) {
@@ -100,7 +100,7 @@ void StepTrace::write(const std::filesystem::path& path) const {
     if ((event.op & second_mark) != 0) event.op = (event.op & ~second_mark) + offset;
   }
   trace.sort();
-  trace::write_chrome_trace(path, trace, {.max_bytes = max_bytes_});
+  return trace.dropped + trace::write_chrome_trace(path, trace, {.max_bytes = max_bytes_});
 }
 
 }  // namespace purine::train

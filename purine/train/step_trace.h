@@ -23,8 +23,8 @@ class StepTrace {
   std::int64_t end() const { return end_; }
   /// True if anything was recorded.
   bool has_events() const { return first_program_.load() != nullptr; }
-  /// Writes Chrome's format; the session must not run meanwhile.
-  void write(const std::filesystem::path& path) const;
+  /// Writes Chrome's format; the session must not run meanwhile. Returns how many events found no room.
+  std::uint64_t write(const std::filesystem::path& path) const;
 
  private:
   void record(const RanEvent& event);

@@ -122,6 +122,7 @@ class Trainer::Implementation {
   GraphIdentity identity_;
   std::optional<StepTrace> trace_;                   // outlives the session, which calls it
   std::optional<std::filesystem::path> trace_path_;  // once it is written
+  std::string trace_error_;                          // once it could not be
   std::unique_ptr<Session> session_;
   std::unique_ptr<Evaluator> evaluator_;
 
@@ -416,11 +417,22 @@ void Trainer::Implementation::save() {
   }
 }
 
+// Nothing depends on a trace, so a run does not end because of one that can't be written.
 void Trainer::Implementation::write_trace(bool at_end) {
-  if (!trace_ || trace_path_ || !trace_->has_events()) return;
+  if (!trace_ || trace_path_ || !trace_error_.empty() || !trace_->has_events()) return;
   if (state_.step < trace_->end() && !at_end) return;
-  trace_path_ = store_->paths().free_trace(first_step_);
-  trace_->write(*trace_path_);
+  const std::filesystem::path path = store_->paths().free_trace(first_step_);
+  try {
+    const std::uint64_t left_out = trace_->write(path);
+    trace_path_ = path;
+    if (left_out == 0) return;
+    tell(&Listener::note,
+         fmt::format("the trace is full: the latest {} events are left out; trace.megabytes is {}", left_out,
+                     job().trace.megabytes));
+  } catch (const Error& error) {
+    trace_error_ = error.what();
+    tell(&Listener::note, fmt::format("the trace is lost: {}", trace_error_));
+  }
 }
 
 void Trainer::Implementation::pass_on_notes() {
@@ -438,7 +450,8 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   if (reason == RunEnd::finished) report.test = state_.evaluation;
   report.checkpoint = store_->checkpoint();
   std::error_code error;
-  if (trace_path_ || std::filesystem::exists(report.paths.trace(), error)) {
+  report.trace_error = trace_error_;
+  if (trace_path_ || (trace_error_.empty() && std::filesystem::exists(report.paths.trace(), error))) {
     report.trace = trace_path_.value_or(report.paths.trace());
   }
   report.skipped_images = skipped_->count();

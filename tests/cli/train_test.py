@@ -108,6 +108,26 @@ class TrainTest(CommandTest):
                              "well, and lies in runs/job\n"))
         self.assertEqual(self.checkpoints("runs/job")[-1].name, "step-00000016.safetensors")
 
+    def test_training_goes_on_when_its_trace_cannot_be_written(self):
+        write_idx(self.folder / "set")
+        self.write_job()
+        self.purine("train", "job.toml", "--stop-after", 2)
+        trace = self.folder / "runs/job/trace-from-step-2.json"
+        trace.symlink_to(trace)
+        error = self.error_of("train", "job.toml", "--resume", "--set", "trace.steps=1", "--set", "trace.first_step=2", status=1)
+        self.assertRegex(error, r"^\[trace\] \[file\] runs/job/trace-from-step-2.json: cannot look at the file: .*; "
+                                r"hint: the run itself is well, and lies in runs/job$")
+        self.assertEqual(self.checkpoints("runs/job")[-1].name, "step-00000016.safetensors")
+
+    def test_a_full_trace_says_so(self):
+        write_idx(self.folder / "set")
+        self.write_job(train={"steps": 40, "epochs": 10}, trace={"steps": 40, "first_step": 0, "megabytes": 1})
+        result = self.purine("train", "job.toml", "--devices", "emu:0-3")
+        self.assertRegex(result.output, r"\nthe trace is full: the latest \d+ events are left out; trace.megabytes is 1\n")
+        trace = self.folder / "runs/job/trace.json"
+        self.assertLessEqual(trace.stat().st_size, 1_000_000)
+        self.assertGreater(len(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]), 1000)
+
     def test_an_epochs_means_weigh_every_sample_alike(self):
         write_idx(self.folder / "set", training=20)  # two batches of 8 and one of 4
         self.write_job(train={"epochs": 1, "report_every": 1})

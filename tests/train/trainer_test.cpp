@@ -191,6 +191,23 @@ TEST_F(TrainerTest, TracesOfAResumedRunReplaceNone) {
   }
 }
 
+TEST_F(TrainerTest, ATraceThatCannotBeWrittenDoesNotEndTheRun) {
+  Recorder recorder;
+  run("run", recorder, {.stop_after = 8});
+  const std::filesystem::path trace = folder_ / "run" / "trace-from-step-8.json";
+  std::filesystem::create_symlink(trace, trace);  // to itself: nobody can write there
+  const std::vector<JobSetting> settings = {{"trace.steps=2", "test"}, {"trace.first_step=8", "test"}};
+  const EndReport report = run("run", recorder, {.resume = true, .settings = settings});
+  EXPECT_EQ(report.end, RunEnd::finished);
+  EXPECT_EQ(report.trace, std::nullopt);
+  const std::string error =
+      "[file] " + trace.string() + ": cannot look at the file: Too many levels of symbolic links";
+  EXPECT_EQ(report.trace_error, error);
+  EXPECT_EQ(recorder.notes, std::vector<std::string>{"the trace is lost: " + error});
+  run("whole", recorder);
+  EXPECT_EQ(checkpoint("run", 18), checkpoint("whole", 18));
+}
+
 TEST_F(TrainerTest, ATraceThatTheRunDoesNotReachIsTold) {
   Recorder recorder;
   run("run", recorder, {.settings = {{"trace.steps=2", "test"}, {"trace.first_step=18", "test"}}});
