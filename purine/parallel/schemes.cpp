@@ -22,6 +22,15 @@ int dimension_to_divide(const Shape& shape, int coordinates) {
   return static_cast<int>(chosen - shape.begin());
 }
 
+std::vector<std::string> layers_with_weights(Graph& graph) {
+  std::vector<std::string> layers;
+  for (const Variable variable : graph.variables()) {
+    if (variable.trainable() && variable.shape().rank() > 1 && variable.path().ends_with("/weight"))
+      layers.push_back(scope_of(variable.path()));
+  }
+  return layers;
+}
+
 void divide_alternately(Specs& specs, Graph& graph, std::string_view axis) {
   Channels channels = Channels::output;
   for (const std::string& layer : fully_connected_layers(graph)) {
@@ -36,9 +45,12 @@ void divide_layer(Specs& specs, Graph& graph, std::string_view layer, Channels c
                   std::string_view axis) {
   const Variable weight = graph.find_variable(std::string(layer) + "/weight");
   if (!weight.valid()) {
-    std::vector<std::string> layers;
-    for (const Variable variable : graph.variables()) layers.push_back(scope_of(variable.path()));
-    const std::string_view near = nearest(layer, layers);
+    const std::vector<std::string> layers = layers_with_weights(graph);
+    // Whoever leaves out the network's name means the layer that ends so.
+    const auto end = std::find_if(layers.begin(), layers.end(), [&](const std::string& path) {
+      return path.ends_with("/" + std::string(layer));
+    });
+    const std::string_view near = end != layers.end() ? std::string_view(*end) : nearest(layer, layers);
     throw Error("parallel", "there is no layer " + std::string(layer) + " with a weight",
                 near.empty() ? std::string() : "did you mean " + std::string(near) + "?");
   }

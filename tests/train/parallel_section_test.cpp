@@ -201,6 +201,19 @@ TEST(ParallelSectionTest, WhatTheNetworkShowsIsAMistakeOfTheJob) {
       "layer is divided in one of the two ways");
 }
 
+TEST(ParallelSectionTest, ALayerIsFoundByTheEndOfItsPath) {
+  Graph graph;
+  const Tensor image = graph.input("image", TensorInfo{Shape{4, 1, 28, 28}, DType::f32});
+  graph.watch(models::lenet(image, 10));
+  const std::string tensor = "devices = \"emu:0-1\"\nscheme = \"tensor\"\n";
+  EXPECT_EQ(error_text([&] { setup_of(tensor + "output_layers = [\"conv2\"]\n").divide(graph); }),
+            "[job] job.toml:8: parallel.output_layers names conv2: there is no layer conv2 with a weight; "
+            "hint: did you "
+            "mean lenet/conv2?");
+  EXPECT_EQ(error_text([&] { setup_of(tensor + "input_layers = [\"dense\"]\n").divide(graph); }),
+            "[job] job.toml:8: parallel.input_layers names dense: there is no layer dense with a weight");
+}
+
 TEST(ParallelSectionTest, DevicesReadAsTheyAreWritten) {
   for (const char* text : {"cpu:0", "emu:0-3", "cpu:0,emu:1", "emu:3,emu:1-2", "1/cpu:0,1/emu:0-1"}) {
     EXPECT_EQ(devices_text(parse_devices(text)), text);
