@@ -134,11 +134,11 @@ TEST(InProcessEndpointTest, CarriesMessagesOfAllPairsChannelsAndVersions) {
 
 TEST(InProcessEndpointTest, NothingIsSentBeforeMemoryIsOffered) {
   const Watchdog watchdog;
-  InProcessHub hub(2);
   Completions sent;
   Completions received;
   const std::vector<std::byte> source = filled(100, 1);
   std::vector<std::byte> first = filled(100, 0);
+  InProcessHub hub(2);
   hub.endpoint(0).send({1, 7, 0}, source.data(), 100, 0, sent, 0);
   hub.endpoint(0).send({1, 7, 1}, source.data(), 100, 0, sent, 1);
   hub.endpoint(1).receive({0, 7, 1}, first.data(), 100, received, 5);
@@ -152,12 +152,12 @@ TEST(InProcessEndpointTest, NothingIsSentBeforeMemoryIsOffered) {
 // A line of set speed carries one chunk at a time, the most urgent message's.
 TEST(InProcessEndpointTest, UrgentMessagesPassLargeOnes) {
   const Watchdog watchdog;
-  InProcessHub hub(2, {.bytes_per_second = 1e7, .chunk_bytes = 1000});
   constexpr std::size_t large = 200'000;  // 20 ms
   const std::vector<std::byte> source = filled(large, 3);
   std::vector<std::vector<std::byte>> targets(4, filled(large, 0));
   Completions sent;
   Completions received;
+  InProcessHub hub(2, {.bytes_per_second = 1e7, .chunk_bytes = 1000});
   for (std::uint32_t channel = 0; channel < 4; ++channel) {
     const std::size_t bytes = channel == 0 ? large : 500;
     hub.endpoint(1).receive({0, channel, 0}, targets[channel].data(), bytes, received, channel);
@@ -167,14 +167,15 @@ TEST(InProcessEndpointTest, UrgentMessagesPassLargeOnes) {
   hub.endpoint(0).send({1, 2, 0}, source.data(), 500, 2, sent, 2);
   hub.endpoint(0).send({1, 3, 0}, source.data(), 500, 1, sent, 3);
   EXPECT_EQ(received.wait_for(4).back(), 0U);
+  sent.wait_for(4);
   EXPECT_EQ(targets[0], source);
 }
 
 TEST(InProcessEndpointTest, AMessageOfAnotherSizeIsAnErrorAtBothEnds) {
   const Watchdog watchdog;
-  InProcessHub hub(2);
   Completions completions;
   std::vector<std::byte> memory = filled(64, 0);
+  InProcessHub hub(2);
   hub.endpoint(0).send({1, 3, 0}, memory.data(), 64, 0, completions, 0);
   hub.endpoint(1).receive({0, 3, 0}, memory.data(), 32, completions, 1);
   completions.wait_for(2);
@@ -207,9 +208,9 @@ TEST(InProcessEndpointTest, EndsAreAnnouncedForEachRunByItself) {
 
 TEST(InProcessEndpointTest, AFailureEndsAllThatIsUnderWayAndAllThatIsBegun) {
   const Watchdog watchdog;
-  InProcessHub hub(3);
   Completions completions;
   std::vector<std::byte> memory = filled(64, 0);
+  InProcessHub hub(3);
   hub.endpoint(0).send({1, 3, 0}, memory.data(), 64, 0, completions, 0);
   hub.endpoint(2).receive({0, 3, 0}, memory.data(), 64, completions, 1);
   std::string gathered;
@@ -235,10 +236,10 @@ TEST(InProcessEndpointTest, AFailureEndsAllThatIsUnderWayAndAllThatIsBegun) {
 
 TEST(InProcessEndpointTest, AKilledRankIsMissedAfterTheStallLimit) {
   const Watchdog watchdog;
-  InProcessHub hub(3, {.stall_limit = 50ms});
   Completions own;
   Completions others;
   std::vector<std::byte> memory = filled(64, 0);
+  InProcessHub hub(3, {.stall_limit = 50ms});
   hub.endpoint(1).receive({0, 3, 0}, memory.data(), 64, own, 0);
   hub.endpoint(2).receive({1, 3, 0}, memory.data(), 64, others, 1);
   hub.kill(1);
@@ -254,10 +255,10 @@ TEST(InProcessEndpointTest, AKilledRankIsMissedAfterTheStallLimit) {
 
 TEST(InProcessEndpointTest, APausedRankIsWaitedFor) {
   const Watchdog watchdog;
-  InProcessHub hub(2);
   Completions completions;
   const std::vector<std::byte> source = filled(64, 4);
   std::vector<std::byte> target = filled(64, 0);
+  InProcessHub hub(2);
   hub.pause(1);
   hub.endpoint(1).receive({0, 3, 0}, target.data(), 64, completions, 0);
   hub.endpoint(0).send({1, 3, 0}, source.data(), 64, 0, completions, 1);
