@@ -417,7 +417,7 @@ void CommandLine::explain(const CLI::ParseError& error) {
   std::string hint = fmt::format("see {} --help", name);
   if (const std::vector<std::string> left = app_.remaining(true); !left.empty()) {
     const std::string word = left.front().substr(0, left.front().find('='));
-    if (const std::string_view meant = nearest(word, words_of(*command)); !meant.empty()) {
+    if (const std::string meant = nearest(word, words_of(*command)); !meant.empty()) {
       hint = fmt::format("did you mean '{}'?", meant);
     }
     const std::string_view what = word.starts_with('-') ? "unknown option"

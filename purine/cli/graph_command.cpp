@@ -57,7 +57,7 @@ train::PlacedGraph build_model(const GraphRequest& request) {
   std::vector<std::string> names;
   for (const models::Model& model : models::all_models()) names.emplace_back(model.name);
   if (std::find(names.begin(), names.end(), request.target) == names.end()) {
-    const std::string_view meant = nearest(request.target, names);
+    const std::string meant = nearest(request.target, names);
     throw Error("command", "is neither a job file nor a model",
                 meant.empty() ? fmt::format("models are {}", fmt::join(names, ", "))
                               : fmt::format("did you mean '{}'?", meant))

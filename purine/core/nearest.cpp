@@ -34,10 +34,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string_view nearest(std::string_view word, std::span<const std::string> candidates) {
+std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   const std::string wanted = folded(word);
   std::size_t fewest = std::min<std::size_t>(3, std::max<std::size_t>(1, word.size() / 3)) + 1;
-  std::string_view best;
+  std::string best;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(wanted, folded(candidate));
     if (distance < fewest) {

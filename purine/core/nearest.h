@@ -13,6 +13,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate that needs the fewest edits, the first of equals; empty if none is near: more than a third
 /// of the word's letters would change, or more than 3. Upper and lower case, `-` and `_` are the same here.
-std::string_view nearest(std::string_view word, std::span<const std::string> candidates);
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace purine

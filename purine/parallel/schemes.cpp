@@ -50,9 +50,9 @@ void divide_layer(Specs& specs, Graph& graph, std::string_view layer, Channels c
     const auto end = std::find_if(layers.begin(), layers.end(), [&](const std::string& path) {
       return path.ends_with("/" + std::string(layer));
     });
-    const std::string_view near = end != layers.end() ? std::string_view(*end) : nearest(layer, layers);
+    const std::string near = end != layers.end() ? *end : nearest(layer, layers);
     throw Error("parallel", "there is no layer " + std::string(layer) + " with a weight",
-                near.empty() ? std::string() : "did you mean " + std::string(near) + "?");
+                near.empty() ? std::string() : "did you mean " + near + "?");
   }
   // Weights are [outputs, inputs, …] of both kinds of layer.
   specs.set(weight, axis, split(channels == Channels::output ? 0 : 1));

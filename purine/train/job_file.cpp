@@ -95,7 +95,7 @@ void set_key(LoadedJob& loaded, const JobKey& key, const toml::node& node, const
 
 Error unknown_section(std::string_view section, const std::string& origin) {
   const std::vector<std::string> sections = job_sections();
-  const std::string_view meant = nearest(section, sections);
+  const std::string meant = nearest(section, sections);
   return job_error(origin, fmt::format("unknown section [{}]", section),
                    meant.empty() ? fmt::format("the sections are {}", fmt::join(sections, ", "))
                                  : fmt::format("did you mean [{}]?", meant));
@@ -107,7 +107,7 @@ Error unknown_key(std::string_view section, std::string_view name, const std::st
     if (key.section == section) names.push_back(key.name);
   }
   std::string hint;
-  if (const std::string_view meant = nearest(name, names); !meant.empty()) {
+  if (const std::string meant = nearest(name, names); !meant.empty()) {
     hint = fmt::format("did you mean '{}'?", meant);
   } else {
     for (const JobKey& key : job_keys()) {

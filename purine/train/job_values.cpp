@@ -115,7 +115,7 @@ std::optional<JobKey::Complaint> JobKey::check(const JobValue& value) const {
     if (choices.empty() || std::find(choices.begin(), choices.end(), *text) != choices.end()) {
       return std::nullopt;
     }
-    const std::string_view meant = nearest(*text, choices);
+    const std::string meant = nearest(*text, choices);
     return Complaint{fmt::format("must be one of {}; got \"{}\"", fmt::join(choices, ", "), *text),
                      meant.empty() ? "" : fmt::format("did you mean \"{}\"?", meant)};
   }
