@@ -1,22 +1,10 @@
-#include <cstring>
-
 #include "purine/backend/cpu/elementwise.h"
 #include "purine/program/kernel.h"
 
 namespace purine::cpu {
 
 void register_assign(KernelRegistry& registry) {
-  registry.add("assign", [](const BindContext& context) {
-    const auto bytes = static_cast<std::int64_t>(context.output(0).bytes());
-    const int parts = elementwise_parts(bytes / 4);
-    return make_kernel(
-        [=](const KernelCall& call) {
-          const auto [begin, end] = part_range(bytes, call.part, parts);
-          std::memmove(call.output<std::byte>(0) + begin, call.input<std::byte>(1) + begin,
-                       static_cast<std::size_t>(end - begin));
-        },
-        parts);
-  });
+  registry.add("assign", [](const BindContext& context) { return byte_copy_kernel(context, 1); });
 }
 
 }  // namespace purine::cpu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,19 @@ std::unique_ptr<Kernel> elementwise_kernel_of_two(std::int64_t elements, Loop lo
       [=](const KernelCall& call) {
         const auto [begin, end] = part_range(elements, call.part, parts);
         loop(call.input<T>(0) + begin, call.input<T>(1) + begin, call.output<T>(0) + begin, end - begin);
+      },
+      parts);
+}
+
+/// A kernel that makes its output the bytes of an input, with which it may share storage.
+inline std::unique_ptr<Kernel> byte_copy_kernel(const BindContext& context, int input = 0) {
+  const auto bytes = static_cast<std::int64_t>(context.output(0).bytes());
+  const int parts = elementwise_parts(bytes / 4);
+  return make_kernel(
+      [=](const KernelCall& call) {
+        const auto [begin, end] = part_range(bytes, call.part, parts);
+        std::memmove(call.output<std::byte>(0) + begin, call.input<std::byte>(input) + begin,
+                     static_cast<std::size_t>(end - begin));
       },
       parts);
 }
