@@ -98,6 +98,7 @@ void SessionProgram::rethrow(const Failure& failure) const {
   try {
     std::rethrow_exception(failure.cause);
   } catch (const RemoteError& error) {
+    if (!program_->is_exchange(failure.op)) throw;
     const Program::Exchange exchange = program_->exchange(failure.op, 0);
     const std::string peer = "rank " + std::to_string(exchange.peer);
     throw RemoteError(error.rank(),
@@ -119,7 +120,7 @@ void SessionProgram::failed(const Failure& failure) {
     rethrow(failure);
   } catch (const RemoteError& error) {
     // Everybody knows. Of all exchanges that end now, one with the rank that is missing says the most.
-    if (program_->exchange(failure.op, 0).peer != error.rank()) return;
+    if (!program_->is_exchange(failure.op) || program_->exchange(failure.op, 0).peer != error.rank()) return;
     const std::lock_guard lock(missing_mutex_);
     if (!missing_ ||
         std::pair(failure.iteration, failure.op) < std::pair(missing_->iteration, missing_->op)) {
