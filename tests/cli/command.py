@@ -1,4 +1,5 @@
 """Runs the command, and makes the small data sets and images that its tests work on."""
+import array
 import gzip
 import json
 import os
@@ -133,3 +134,13 @@ class CommandTest(unittest.TestCase):
         begin = 8 + length
         return {name: content[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]]
                 for name, entry in header.items()}, metadata
+
+    def weights(self, run):
+        return self.tensors(self.checkpoints(run)[-1])[0]
+
+    def difference(self, run, other):
+        """The largest of any element of the last checkpoints of two runs, which hold the same tensors."""
+        left, right = self.weights(run), self.weights(other)
+        self.assertEqual({name: len(content) for name, content in left.items()},
+                         {name: len(content) for name, content in right.items()})
+        return max(abs(a - b) for name in left for a, b in zip(array.array("f", left[name]), array.array("f", right[name])))

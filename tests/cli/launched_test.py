@@ -1,5 +1,4 @@
 """The command as several ranks: the same job, the same numbers, one output, one run folder."""
-import array
 import json
 import shutil
 import unittest
@@ -9,16 +8,6 @@ from launched import LaunchedTest
 
 
 class RanksTest(LaunchedTest):
-    def weights(self, run):
-        return self.tensors(self.checkpoints(run)[-1])[0]
-
-    def difference(self, run, other):
-        """The largest of any element of the last checkpoints of two runs."""
-        left, right = self.weights(run), self.weights(other)
-        self.assertEqual({name: len(content) for name, content in left.items()},
-                         {name: len(content) for name, content in right.items()})
-        return max(abs(a - b) for name in left for a, b in zip(array.array("f", left[name]), array.array("f", right[name])))
-
     def losses(self, run):
         lines = (self.folder / run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         return {entry["step"]: entry["loss"] for entry in map(json.loads, lines) if entry["phase"] == "train"}

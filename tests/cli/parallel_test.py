@@ -1,5 +1,4 @@
 """Jobs on several devices: every scheme from the job file, resuming from one to another, and `purine check`."""
-import array
 import json
 import unittest
 
@@ -32,16 +31,6 @@ class ParallelTest(CommandTest):
         rule = {"name": "sgd", "learning_rate": 0.05, "schedule": "constant", "warmup_epochs": 0,
                 **sections.pop("optimizer", {})}
         return self.write_job(name, model={"name": "lenet"}, optimizer=rule, **sections)
-
-    def weights(self, run):
-        return self.tensors(self.checkpoints(run)[-1])[0]
-
-    def difference(self, run, other):
-        """The largest of any element of the last checkpoints of two runs, which hold the same tensors."""
-        left, right = self.weights(run), self.weights(other)
-        self.assertEqual({name: len(content) for name, content in left.items()},
-                         {name: len(content) for name, content in right.items()})
-        return max(abs(a - b) for name in left for a, b in zip(array.array("f", left[name]), array.array("f", right[name])))
 
     def test_every_scheme_trains_as_one_device_does(self):
         self.write_lenet()
