@@ -14,45 +14,17 @@
 #include "purine/optim/optimizers.h"
 #include "purine/parallel/pipeline.h"
 #include "purine/parallel/schemes.h"
+#include "tests/support/sample_source.h"
 
 namespace purine::parallel {
 namespace {
 
 constexpr std::int64_t dataset_size = 5;
 
-/// Brings samples of 6 numbers and a label each, in batches: sample i of the epoch's order has numbers that
-/// follow from i alone.
-class Samples final : public Contract {
- public:
-  explicit Samples(Piece part) : part_(part) {}
-  Piece part() const { return part_; }
-  std::string_view type() const override { return "test_samples"; }
-  std::string attributes() const override {
-    return std::to_string(part_.begin) + "-" + std::to_string(part_.end) + "/" + std::to_string(part_.units);
-  }
-  std::vector<TensorInfo> infer(std::span<const TensorInfo>) const override {
-    return {{{part_.end - part_.begin, 6}, DType::f32}, {{part_.end - part_.begin}, DType::i32}};
-  }
-  std::vector<Tensor> gradient(const GradientContext&) const override { return not_differentiable(); }
-  std::vector<SplitRule> split_rules(std::span<const TensorInfo>) const override {
-    return {{{}, {0, 0}, part_.end - part_.begin, false}};
-  }
-  ContractPtr piece(const SplitRule&, const Piece& piece, std::span<const TensorInfo>) const override {
-    return std::make_shared<Samples>(piece);
-  }
-  Cost cost(std::span<const TensorInfo>, std::span<const TensorInfo>) const override { return {}; }
-  std::vector<Sharing> sharing() const override { return {}; }
-  LayoutRule layouts() const override { return {}; }
-  bool brings_samples() const override { return true; }
-  std::int64_t samples_per_epoch() const override { return dataset_size; }
-
- private:
-  Piece part_;
-};
-
+/// Samples of 6 numbers and a label each: sample i of the epoch's order has numbers that follow from i alone.
 void register_samples(KernelRegistry& kernels, std::int64_t batch) {
   kernels.add("test_samples", [batch](const BindContext& context) {
-    const Piece part = context.as<Samples>().part();
+    const Piece part = context.as<test::SampleSource>().part();
     return make_kernel([part, batch](const KernelCall& call) {
       const std::int64_t steps = (dataset_size + batch - 1) / batch;
       for (std::int64_t i = part.begin; i < part.end; ++i) {
@@ -72,7 +44,8 @@ struct Net {
   Tensor loss;
 
   explicit Net(std::int64_t batch) {
-    const Operator source = graph.add(std::make_shared<Samples>(Piece{0, batch, batch}), {}, "samples");
+    const test::SampleSource::Samples samples{{6}, DType::i32, dataset_size};
+    const Operator source = graph.add(std::make_shared<test::SampleSource>(samples, batch), {}, "samples");
     const Tensor hidden =
         nn::dropout(ops::relu(nn::linear(source.output(0), 8, {}, "fc1")), 0.25, nn::Mode::training);
     loss = ops::softmax_cross_entropy(nn::linear(hidden, 4, {}, "fc2"), source.output(1), "loss");

@@ -16,6 +16,7 @@
 #include "purine/parallel/schemes.h"
 #include "purine/session/session.h"
 #include "tests/support/ranks.h"
+#include "tests/support/sample_source.h"
 #include "tests/support/watchdog.h"
 
 namespace purine {
@@ -29,39 +30,10 @@ constexpr std::int64_t dataset_size = 20;
 constexpr std::int64_t batch = 8;  // three steps an epoch, the last one of 4 samples
 constexpr std::int64_t epochs = 2;
 
-/// Brings images and labels that follow from the number of the sample.
-class Samples final : public Contract {
- public:
-  explicit Samples(Piece part) : part_(part) {}
-  Piece part() const { return part_; }
-  std::string_view type() const override { return "test_images"; }
-  std::string attributes() const override {
-    return std::to_string(part_.begin) + "-" + std::to_string(part_.end) + "/" + std::to_string(part_.units);
-  }
-  std::vector<TensorInfo> infer(std::span<const TensorInfo>) const override {
-    const std::int64_t count = part_.end - part_.begin;
-    return {{{count, 1, 28, 28}, DType::f32}, {{count}, DType::i64}};
-  }
-  std::vector<Tensor> gradient(const GradientContext&) const override { return not_differentiable(); }
-  std::vector<SplitRule> split_rules(std::span<const TensorInfo>) const override {
-    return {{{}, {0, 0}, part_.end - part_.begin, false}};
-  }
-  ContractPtr piece(const SplitRule&, const Piece& piece, std::span<const TensorInfo>) const override {
-    return std::make_shared<Samples>(piece);
-  }
-  Cost cost(std::span<const TensorInfo>, std::span<const TensorInfo>) const override { return {}; }
-  std::vector<Sharing> sharing() const override { return {}; }
-  LayoutRule layouts() const override { return {}; }
-  bool brings_samples() const override { return true; }
-  std::int64_t samples_per_epoch() const override { return dataset_size; }
-
- private:
-  Piece part_;
-};
-
+/// Images and labels that follow from the number of the sample.
 void register_samples(KernelRegistry& kernels) {
-  kernels.add("test_images", [](const BindContext& context) {
-    const Piece part = context.as<Samples>().part();
+  kernels.add("test_samples", [](const BindContext& context) {
+    const Piece part = context.as<test::SampleSource>().part();
     return make_kernel([part](const KernelCall& call) {
       constexpr std::int64_t steps = (dataset_size + batch - 1) / batch;
       constexpr std::int64_t pixels = 28 * 28;
@@ -82,7 +54,8 @@ struct LeNet {
   Tensor loss;
 
   LeNet() {
-    const Operator samples = graph.add(std::make_shared<Samples>(Piece{0, batch, batch}), {}, "samples");
+    const test::SampleSource::Samples images{{1, 28, 28}, DType::i64, dataset_size};
+    const Operator samples = graph.add(std::make_shared<test::SampleSource>(images, batch), {}, "samples");
     loss = ops::softmax_cross_entropy(models::lenet(samples.output(0), 10), samples.output(1), "loss");
     graph.watch(loss);
     optim::momentum(loss, {.learning_rate = 0.005, .momentum = 0.9, .weight_decay = 5e-4});

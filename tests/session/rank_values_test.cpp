@@ -13,6 +13,7 @@
 #include "purine/parallel/schemes.h"
 #include "purine/session/session.h"
 #include "purine/session/whole_values.h"
+#include "tests/session/two_layers.h"
 #include "tests/support/ranks.h"
 #include "tests/support/watchdog.h"
 
@@ -22,34 +23,6 @@ namespace {
 using parallel::Mesh;
 using parallel::WholeVariable;
 using test::at_ranks;
-
-/// Two fully connected layers with momentum, whose inputs are fed.
-struct Net {
-  Graph graph;
-  Tensor image;
-  Tensor label;
-
-  Net() {
-    image = graph.input("image", {{6, 5}, DType::f32});
-    label = graph.input("label", {{6}, DType::i32});
-    const Tensor hidden = nn::linear(image, 7, {}, "fc1");
-    optim::momentum(ops::softmax_cross_entropy(nn::linear(hidden, 3, {}, "fc2"), label, "loss"));
-  }
-};
-
-void feed(Session& session, Tensor image, Tensor label) {
-  session.feed(image, [](std::int64_t iteration, std::span<std::byte> bytes) {
-    std::vector<float> values(30);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(iteration)) % 11) / 5 - 1;
-    }
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-  });
-  session.feed(label, [](std::int64_t, std::span<std::byte> bytes) {
-    const std::vector<std::int32_t> values = {0, 1, 2, 0, 1, 2};
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-  });
-}
 
 parallel::Partitioned divide(Graph& graph, int scheme, std::int32_t second_rank) {
   const std::vector<Location> four = {{0, DeviceKind::emu, 0},
@@ -69,12 +42,12 @@ class RankValuesTest : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Schemes, RankValuesTest, testing::Range(0, 3));
 
 TEST_P(RankValuesTest, WholesAreGatheredAtRankZeroAndDividedAgain) {
-  Net net;
+  test::TwoLayers net;
   parallel::Partitioned together = divide(net.graph, GetParam(), 0);
   const std::vector<WholeVariable> pieces = parallel::whole_variables(net.graph, together);
   Runtime runtime({.workers = 2, .devices = together.mesh().locations()});
   Session alone(runtime, together.graph());
-  feed(alone, together.at(net.image), together.at(net.label));
+  test::feed(alone, together.at(net.image), together.at(net.label));
   alone.run_steps(3);
   alone.drain();
   const std::vector<io::HostTensor> expected = gather_whole_values(runtime, pieces, alone.variables());
@@ -82,12 +55,12 @@ TEST_P(RankValuesTest, WholesAreGatheredAtRankZeroAndDividedAgain) {
 
   net::InProcessHub hub(2, {.shuffle_seed = 3});
   const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    Net here;
+    test::TwoLayers here;
     parallel::Partitioned parts = divide(here.graph, GetParam(), 1);
     const std::vector<WholeVariable> variables = parallel::whole_variables(here.graph, parts);
     Runtime own({.workers = 1, .devices = parts.mesh().locations(), .endpoint = &endpoint});
     Session session(own, parts.graph());
-    feed(session, parts.at(here.image), parts.at(here.label));
+    test::feed(session, parts.at(here.image), parts.at(here.label));
     session.run_steps(3);
     session.drain();
     const std::vector<io::HostTensor> wholes = gather_whole_values(own, variables, session.variables());
@@ -109,7 +82,7 @@ TEST(RankValuesErrorTest, WhatCannotBeReadAtRankZeroIsToldToAll) {
   const Watchdog watchdog;
   net::InProcessHub hub(2);
   const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    Net net;
+    test::TwoLayers net;
     parallel::Partitioned parts = divide(net.graph, 0, 1);
     const std::vector<WholeVariable> variables = parallel::whole_variables(net.graph, parts);
     Runtime own({.workers = 1, .devices = parts.mesh().locations(), .endpoint = &endpoint});

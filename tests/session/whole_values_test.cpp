@@ -12,6 +12,7 @@
 #include "purine/optim/optimizers.h"
 #include "purine/parallel/schemes.h"
 #include "purine/session/session.h"
+#include "tests/session/two_layers.h"
 
 namespace purine {
 namespace {
@@ -77,34 +78,6 @@ TEST(WholeValuesTest, GathersEachDistinctPieceOnce) {
   EXPECT_EQ(tensor, io::HostTensor::of<std::int32_t>("w", {4, 2}, numbers(8)));
 }
 
-/// Two fully connected layers with momentum, over a mesh.
-struct Net {
-  Graph graph;
-  Tensor image;
-  Tensor label;
-
-  Net() {
-    image = graph.input("image", {{6, 5}, DType::f32});
-    label = graph.input("label", {{6}, DType::i32});
-    const Tensor hidden = nn::linear(image, 7, {}, "fc1");
-    optim::momentum(ops::softmax_cross_entropy(nn::linear(hidden, 3, {}, "fc2"), label, "loss"));
-  }
-};
-
-void feed(Session& session, Tensor image, Tensor label) {
-  session.feed(image, [](std::int64_t iteration, std::span<std::byte> bytes) {
-    std::vector<float> values(30);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(iteration)) % 11) / 5 - 1;
-    }
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-  });
-  session.feed(label, [](std::int64_t, std::span<std::byte> bytes) {
-    const std::vector<std::int32_t> values = {0, 1, 2, 0, 1, 2};
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-  });
-}
-
 class WholeValuesOfSchemesTest : public testing::TestWithParam<int> {
  protected:
   static parallel::Partitioned divide(Graph& graph, int scheme) {
@@ -120,20 +93,20 @@ class WholeValuesOfSchemesTest : public testing::TestWithParam<int> {
 
 TEST_P(WholeValuesOfSchemesTest, GoOutAndInAgain) {
   Runtime runtime({.workers = 2, .devices = parse_devices("emu:0-3")});
-  Net net;
+  test::TwoLayers net;
   parallel::Partitioned parts = divide(net.graph, GetParam());
   const std::vector<WholeVariable> variables = parallel::whole_variables(net.graph, parts);
   Session session(runtime, parts.graph());
-  feed(session, parts.at(net.image), parts.at(net.label));
+  test::feed(session, parts.at(net.image), parts.at(net.label));
   session.run_steps(3);
   session.drain();
   EXPECT_EQ(find_unequal_replica(variables, session.variables()), std::nullopt);
   const std::vector<io::HostTensor> values = whole_values(variables, session.variables());
 
   // One device computes the same.
-  Net other;
+  test::TwoLayers other;
   Session alone(runtime, other.graph);
-  feed(alone, other.image, other.label);
+  test::feed(alone, other.image, other.label);
   alone.run_steps(3);
   alone.drain();
   const std::vector<io::HostTensor> expected = alone.variables().values();
@@ -148,7 +121,7 @@ TEST_P(WholeValuesOfSchemesTest, GoOutAndInAgain) {
   }
 
   // Set into another session, all pieces and replicas have what they had.
-  Net again;
+  test::TwoLayers again;
   parallel::Partitioned more = divide(again.graph, GetParam());
   Session next(runtime, more.graph(), {.seed = 9});
   for (const WholeVariable& variable : variables) {
