@@ -46,7 +46,7 @@ class ProgressEndpoint final : public Endpoint {
  public:
   ProgressEndpoint(const std::function<std::unique_ptr<Messenger>()>& make_messenger,
                    const ConnectionOptions& options)
-      : progress_(std::make_shared<Progress>(options)) {
+      : notice_{options.waits, options.notice_after}, progress_(std::make_shared<Progress>(options)) {
     const auto started = std::make_shared<std::promise<void>>();
     std::future<void> connected = started->get_future();
     thread_ = start_without_signals(
@@ -95,7 +95,7 @@ class ProgressEndpoint final : public Endpoint {
 
   std::vector<std::string> all_gather(std::string_view words) override {
     const std::lock_guard lock(all_gather_mutex_);
-    return net::all_gather(*this, words, all_gather_channel, all_gathers_++);
+    return net::all_gather(*this, words, all_gather_channel, all_gathers_++, notice_);
   }
 
   void announce_end(std::int64_t run, std::int64_t end) override { progress_->announce_end(run, end); }
@@ -112,6 +112,7 @@ class ProgressEndpoint final : public Endpoint {
     PURINE_CHECK(message.peer >= 0 && message.peer < size() && message.peer != rank());
   }
 
+  const WaitNotice notice_;
   std::shared_ptr<Progress> progress_;
   std::thread thread_;
   std::mutex all_gather_mutex_;

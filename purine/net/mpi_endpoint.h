@@ -15,6 +15,10 @@ class Messenger;
 struct ConnectionOptions {
   /// A rank of which nothing was heard for so long is lost, and the run fails. A slow rank is heard.
   std::chrono::milliseconds stall_limit{30'000};
+  /// Called by a thread in `all_gather` that has waited for words of a rank for `notice_after`, and again
+  /// after twice that time, and so on.
+  std::function<void(int rank, double seconds)> waits = {};
+  std::chrono::milliseconds notice_after{10'000};
   /// All ranks must have come within this time.
   std::chrono::milliseconds start_limit{120'000};
   /// A larger message is sent in chunks of this size, at least 1 and at most 2^30 bytes.

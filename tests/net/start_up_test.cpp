@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "purine/net/in_process_endpoint.h"
+#include "purine/runtime/cpu_workers.h"
+#include "tests/support/ranks.h"
 
 namespace purine::net {
 namespace {
@@ -37,6 +43,20 @@ TEST(LocalRankTest, CountsTheRanksOfOnesHost) {
   for (int rank = 0; rank < 5; ++rank) {
     const LocalRank local = local_rank(KnownHosts(rank, hosts));
     EXPECT_EQ(std::pair(local.rank, local.size), expected[static_cast<std::size_t>(rank)]);
+  }
+}
+
+TEST(OwnCoresTest, RanksOfAHostShareItsCores) {
+  const int available = static_cast<int>(CpuWorkers::available_cores().size());
+  for (const int ranks : {1, 2, 3}) {
+    InProcessHub hub(ranks);
+    std::atomic<int> sum = 0;
+    test::at_ranks(hub, ranks, [&](Endpoint& endpoint) {
+      const int own = own_cores(endpoint);
+      EXPECT_GE(own, 1);
+      sum += own;
+    });
+    EXPECT_EQ(sum, std::max(available, ranks));
   }
 }
 

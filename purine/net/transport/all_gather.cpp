@@ -34,17 +34,26 @@ void unpack(std::string_view packed, std::vector<std::string>& texts) {
 
 /// Sends to one rank and receives from another.
 void exchange(Endpoint& endpoint, const Message& to, std::string_view sent, const Message& from,
-              char* received, std::size_t bytes) {
+              char* received, std::size_t bytes, const WaitNotice& notice) {
   Waiter waiter;
   endpoint.receive(from, reinterpret_cast<std::byte*>(received), bytes, waiter, 0);
   endpoint.send(to, reinterpret_cast<const std::byte*>(sent.data()), sent.size(), 0, waiter, 0);
+  if (notice.waits) {
+    std::chrono::milliseconds waited = notice.after;
+    std::chrono::milliseconds next = waited;
+    while (!waiter.wait_for(2, next)) {
+      notice.waits(from.peer, std::chrono::duration<double>(waited).count());
+      next = waited;
+      waited += next;
+    }
+  }
   waiter.wait(2);
 }
 
 }  // namespace
 
 std::vector<std::string> all_gather(Endpoint& endpoint, std::string_view words, std::uint32_t channel,
-                                    std::int64_t call) {
+                                    std::int64_t call, const WaitNotice& notice) {
   const int size = endpoint.size();
   const int rank = endpoint.rank();
   constexpr std::int64_t messages_a_call = 128;  // two for each binary digit of an int, and more than enough
@@ -59,10 +68,10 @@ std::vector<std::string> all_gather(Endpoint& endpoint, std::string_view words, 
     const std::uint64_t bytes = packed.size();
     std::uint64_t expected = 0;
     exchange(endpoint, {to, channel, version}, {reinterpret_cast<const char*>(&bytes), sizeof(bytes)},
-             {from, channel, version}, reinterpret_cast<char*>(&expected), sizeof(expected));
+             {from, channel, version}, reinterpret_cast<char*>(&expected), sizeof(expected), notice);
     std::string received(expected, '\0');
     exchange(endpoint, {to, channel, version + 1}, packed, {from, channel, version + 1}, received.data(),
-             received.size());
+             received.size(), notice);
     unpack(received, texts);
     version += 2;
   }

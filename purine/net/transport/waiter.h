@@ -1,6 +1,7 @@
 // Waiting for the messages that one has begun.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -27,6 +28,12 @@ class Waiter final : public CompletionListener {
     changed_.wait(lock, [&] { return count_ >= count; });
     count_ -= count;
     if (const std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(error);
+  }
+
+  /// True once there are as many, which `wait` then takes; false when the time is over.
+  bool wait_for(int count, std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [&] { return count_ >= count; });
   }
 
  private:
