@@ -135,9 +135,8 @@ class Session::Implementation {
         continue;
       }
       SessionProgram& variant = *active_;
-      const std::optional<bool> good =
-          end_.agreed() ? variant.wait_for(seen_) : variant.wait_for(seen_, std::chrono::milliseconds(10));
-      if (!good) continue;  // perhaps another rank has ended the run
+      const std::optional<bool> good = wait_for_step(variant);
+      if (!good) continue;  // perhaps another rank has ended the run, or is late
       if (!*good) fail(variant);
       break;
     }
@@ -146,6 +145,27 @@ class Session::Implementation {
     step_.epoch = samples_per_epoch_ > 0 ? seen_ / steps_per_epoch() : 0;
     step_.samples = samples_per_epoch_ > 0 ? (is_short ? samples_per_epoch_ % batch_ : batch_) : 0;
     step_.last_of_epoch = samples_per_epoch_ > 0 && (seen_ + 1) % steps_per_epoch() == 0;
+  }
+
+  std::optional<bool> wait_for_step(SessionProgram& variant) {
+    if (runtime_.endpoint() == nullptr) return variant.wait_for(seen_);
+    constexpr std::chrono::milliseconds often(10);
+    constexpr std::chrono::milliseconds rarely(200);
+    const std::optional<bool> good = variant.wait_for(seen_, end_.agreed() ? rarely : often);
+    if (!good && options_.waits) notice_wait(variant);
+    return good;
+  }
+
+  void notice_wait(const SessionProgram& variant) {
+    const double seconds = meter_.idle_seconds();
+    const double first = std::chrono::duration<double>(options_.notice_after).count();
+    if (seconds < first) next_notice_ = first;
+    if (seconds < next_notice_) return;
+    std::optional<RankWait> wait = variant.waits_for();
+    if (!wait) return;
+    next_notice_ = 2 * seconds;
+    wait->seconds = seconds;
+    options_.waits(*wait);
   }
 
   void stop() { end_.stop(next_); }
@@ -312,6 +332,7 @@ class Session::Implementation {
   std::int64_t batch_ = 0;
   std::map<std::string, Fill> fills_;  // by the input's path
   WaitMeter meter_;
+  double next_notice_ = 0;                // seconds of waiting after which the host is told
   std::unique_ptr<DeviceMemory> memory_;  // of both programs: only one of them runs at a time
   std::vector<AlignedBuffer> scratch_;    // by worker
   std::unique_ptr<Graph> short_graph_;

@@ -1,6 +1,7 @@
 // A graph made ready to run, and its run.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,14 @@ struct RanEvent {
   std::int64_t end = 0;
 };
 
+/// Something that this rank has waited for, with nothing else to do, for a while.
+struct RankWait {
+  int rank = 0;        ///< which is to send it
+  std::string tensor;  ///< its path
+  std::int64_t iteration = 0;
+  double seconds = 0;
+};
+
 struct SessionOptions {
   std::uint64_t seed = 1;
   /// Iterations that may be under way at the same time.
@@ -42,6 +51,11 @@ struct SessionOptions {
   bool poison_freed = false;
   /// Called on the workers after each part of an operator, if set: keep it short.
   std::function<void(const RanEvent&)> trace = {};
+  /// Called by the loop when this rank has done nothing for `notice_after` because something of another rank
+  /// is missing, and again after twice that time, and so on. A rank that is gone fails the run instead: one
+  /// that is waited for is slow, or waits itself.
+  std::function<void(const RankWait&)> waits = {};
+  std::chrono::milliseconds notice_after{10'000};
 };
 
 class Session;

@@ -49,6 +49,7 @@ SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOpti
   for (std::uint32_t op = 0; op < program_->operator_count(); ++op) {
     brings_data_.push_back(program_->brings_data(op));
   }
+  if (endpoint_ != nullptr) arrivals_.emplace(program_->operator_count());
 }
 
 void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
@@ -75,13 +76,26 @@ void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
   }
   DispatcherOptions options;
   options.window = options_.window;
-  if (options_.trace) {
-    options.trace = [this](const Execution& execution) {
-      options_.trace({program_.get(), execution.op, execution.part, execution.iteration + base_,
-                      execution.lane, execution.worker, execution.begin, execution.end});
-    };
+  if (options_.trace || arrivals_) {
+    options.trace = [this](const Execution& execution) { ran(execution); };
   }
   dispatcher_ = std::make_unique<Dispatcher>(program_->marked_graph(), *this, std::move(lanes), options);
+}
+
+void SessionProgram::ran(const Execution& execution) {
+  const bool is_exchange = program_->lanes()[execution.lane].kind == LaneKind::network;
+  if (is_exchange && !program_->exchange(execution.op, 0).sends) arrivals_->end(execution.op);
+  if (!options_.trace) return;
+  options_.trace({program_.get(), execution.op, execution.part, execution.iteration + base_, execution.lane,
+                  execution.worker, execution.begin, execution.end});
+}
+
+std::optional<RankWait> SessionProgram::waits_for() const {
+  if (!arrivals_) return std::nullopt;
+  const std::optional<Arrivals::Missing> missing = arrivals_->first_missing();
+  if (!missing) return std::nullopt;
+  return RankWait{program_->exchange(missing->op, 0).peer, program_->exchanged(missing->op).path(),
+                  missing->iteration + base_, 0};
 }
 
 void SessionProgram::throw_failure() const {
@@ -165,6 +179,7 @@ void SessionProgram::start(std::uint32_t op, std::int64_t iteration, double urge
   if (exchange.sends) {
     endpoint_->send(message, exchange.memory, exchange.bytes, urgency, listener, tag);
   } else {
+    arrivals_->begin(op);
     endpoint_->receive(message, exchange.memory, exchange.bytes, listener, tag);
   }
 }

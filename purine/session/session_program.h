@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "purine/runtime/dispatcher.h"
+#include "purine/session/arrivals.h"
 #include "purine/session/device_memory.h"
 #include "purine/session/session.h"
 #include "purine/session/wait_meter.h"
@@ -40,6 +41,9 @@ class SessionProgram final : public Executor {
     return dispatcher_->wait_for(iteration - base_, limit);
   }
   bool drain() { return dispatcher_->drain(); }
+  /// What has been waited for the longest, of all that other ranks are to send; nothing if nothing is
+  /// missing.
+  std::optional<RankWait> waits_for() const;
   /// Throws what failed, with its operator's path and location and the iteration.
   [[noreturn]] void throw_failure() const;
 
@@ -59,6 +63,7 @@ class SessionProgram final : public Executor {
   void failed(const Failure& failure) override;
 
  private:
+  void ran(const Execution& execution);
   [[noreturn]] void rethrow(const Failure& failure) const;
   std::unique_ptr<Kernel> read_kernel(Tensor tensor);
   std::unique_ptr<Kernel> input_kernel(Tensor tensor);
@@ -71,6 +76,7 @@ class SessionProgram final : public Executor {
   trace::TransferMeter* transfer_meter_;  // null if there is one process alone
   std::unique_ptr<Program> program_;
   std::vector<std::uint8_t> brings_data_;  // by operator
+  std::optional<Arrivals> arrivals_;       // none if there is one process alone
   std::span<const AlignedBuffer> scratch_;
   std::vector<std::byte*> device_scratch_;  // by place; null for CPUs
   std::vector<std::unique_ptr<Queue>> queues_;

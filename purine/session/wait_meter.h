@@ -44,8 +44,16 @@ class WaitMeter {
     const std::int64_t waited = waited_.exchange(0, std::memory_order_relaxed);
     return whole > 0 ? static_cast<double>(waited) / static_cast<double>(whole) : 0;
   }
+  /// For how long nothing has run, not even what brings data, in seconds.
+  double idle_seconds() const {
+    if (running_.load(std::memory_order_relaxed) > 0 || data_running_.load(std::memory_order_relaxed) > 0) {
+      return 0;
+    }
+    return static_cast<double>(now() - idle_since_.load(std::memory_order_relaxed)) * 1e-9;
+  }
   void reset() {
     gap_begin_.store(0, std::memory_order_relaxed);
+    idle_since_.store(now(), std::memory_order_relaxed);
     share();
   }
 
@@ -53,7 +61,9 @@ class WaitMeter {
   static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
   void begin_gap() {
     data_in_gap_.store(data_running_.load(std::memory_order_relaxed) > 0, std::memory_order_relaxed);
-    gap_begin_.store(now(), std::memory_order_relaxed);
+    const std::int64_t time = now();
+    gap_begin_.store(time, std::memory_order_relaxed);
+    idle_since_.store(time, std::memory_order_relaxed);
   }
   void end_gap() {
     const std::int64_t begin = gap_begin_.exchange(0, std::memory_order_relaxed);
@@ -66,6 +76,7 @@ class WaitMeter {
   std::atomic<int> data_running_{0};  // parts of those that do
   std::atomic<bool> data_in_gap_{false};
   std::atomic<std::int64_t> gap_begin_{0};
+  std::atomic<std::int64_t> idle_since_{now()};
   std::atomic<std::int64_t> waited_{0};
   std::atomic<std::int64_t> since_{now()};
 };

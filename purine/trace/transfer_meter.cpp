@@ -4,6 +4,18 @@
 
 namespace purine::trace {
 
+TransferUsage& TransferUsage::operator+=(const TransferUsage& other) {
+  time += other.time;
+  computing += other.computing;
+  busy += other.busy;
+  overlapped += other.overlapped;
+  messages_sent += other.messages_sent;
+  messages_received += other.messages_received;
+  bytes_sent += other.bytes_sent;
+  bytes_received += other.bytes_received;
+  return *this;
+}
+
 TransferMeter::TransferMeter(const Clock* clock)
     : clock_(clock != nullptr ? *clock : steady_clock_), now_(clock_.now()) {}
 

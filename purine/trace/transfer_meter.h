@@ -27,6 +27,7 @@ struct TransferUsage {
     return busy > 0 ? static_cast<double>(overlapped) / static_cast<double>(busy) : 1;
   }
 
+  TransferUsage& operator+=(const TransferUsage& other);
   bool operator==(const TransferUsage& other) const = default;
 };
 
