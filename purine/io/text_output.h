@@ -12,9 +12,12 @@ namespace purine::io {
 class TextOutput {
  public:
   explicit TextOutput(std::FILE* file) : file_(file) {}
+  virtual ~TextOutput() = default;
 
   /// Writes the text, after what the stream holds already.
-  void write(std::string_view text);
+  virtual void write(std::string_view text);
+  /// Everything is written, or could not be, when it returns.
+  virtual void flush() {}
   /// Columns of the terminal; 80 if it is none, or doesn't say.
   int columns() const;
 
@@ -23,6 +26,9 @@ class TextOutput {
   /// True if it failed because nobody reads: the pipe's reader or the terminal is gone, or the stream was
   /// closed from the start.
   bool nobody_reads() const;
+
+ protected:
+  void set_error_number(int number) { error_number_ = number; }
 
  private:
   std::FILE* file_;
