@@ -11,6 +11,7 @@
 #include "purine/cli/commands.h"
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
+#include "purine/cli/json_progress.h"
 #include "purine/cli/launch.h"
 #include "purine/core/error.h"
 #include "purine/models/models.h"
@@ -77,10 +78,6 @@ RankFigures figures_of(const Session& session, Graph& graph, const Runtime& runt
   return figures;
 }
 
-double seconds(std::int64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) / 1e9;
-}
-
 std::vector<JsonObject> ranks_json(const std::vector<RankFigures>& ranks, Endpoint* endpoint) {
   std::vector<JsonObject> objects;
   for (const RankFigures& rank : ranks) {
@@ -91,17 +88,8 @@ std::vector<JsonObject> ranks_json(const std::vector<RankFigures>& ranks, Endpoi
         .add("variable_bytes", rank.variable_bytes)
         .add("state_bytes", rank.state_bytes);
     if (endpoint != nullptr) {
-      const trace::TransferUsage& transfers = rank.transfers;
-      object.add("host", endpoint->host(number))
-          .add("seconds", seconds(transfers.time))
-          .add("compute_seconds", seconds(transfers.computing))
-          .add("transfer_seconds", seconds(transfers.busy))
-          .add("overlapped_seconds", seconds(transfers.overlapped))
-          .add("exposed_seconds", seconds(transfers.exposed()))
-          .add("messages_sent", transfers.messages_sent)
-          .add("messages_received", transfers.messages_received)
-          .add("bytes_sent", transfers.bytes_sent)
-          .add("bytes_received", transfers.bytes_received);
+      object.add("host", endpoint->host(number));
+      add_transfers(object, rank.transfers);
     }
     objects.push_back(std::move(object));
   }

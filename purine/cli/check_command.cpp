@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,8 +10,10 @@
 #include "purine/cli/commands.h"
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
+#include "purine/cli/launch.h"
 #include "purine/core/error.h"
 #include "purine/core/one_line.h"
+#include "purine/session/agreement.h"
 #include "purine/session/session.h"
 #include "purine/train/evaluator.h"
 #include "purine/train/job_mistake.h"
@@ -63,7 +66,7 @@ void print(const train::SchemeResult& result) {
 }
 
 int check_schemes(const CheckRequest& request, train::LoadedJob loaded) {
-  if (train::parallel_setup(loaded).devices().size() < 2 && request.run.devices.empty()) {
+  if (train::parallel_setup(loaded, 1).devices().size() < 2 && request.run.devices.empty()) {
     loaded = train::with_devices(std::move(loaded), devices_to_compare, "parallel.devices");
   }
   const std::vector<Location> devices = train::parallel_setup(loaded).devices();
@@ -99,13 +102,37 @@ int check_schemes(const CheckRequest& request, train::LoadedJob loaded) {
   return passed ? success : failure;
 }
 
-int check_job(const CheckRequest& request, const train::LoadedJob& loaded) {
+// Of all devices, whichever rank they are at.
+std::vector<std::int64_t> peak_bytes(const Session& session, const std::vector<Location>& devices,
+                                     Launch& launch) {
+  std::string own;
+  for (const Location& device : devices) own += std::to_string(session.peak_bytes(device)) + " ";
+  const std::vector<std::string> all =
+      launch.endpoint() != nullptr ? launch.endpoint()->all_gather(own) : std::vector<std::string>{own};
+  std::vector<std::int64_t> bytes(devices.size());
+  for (const std::string& text : all) {
+    std::istringstream numbers(text);
+    for (std::int64_t& sum : bytes) {
+      std::int64_t number = 0;
+      numbers >> number;
+      sum += number;
+    }
+  }
+  return bytes;
+}
+
+int check_job(const CheckRequest& request, Launch& launch, const train::LoadedJob& loaded) {
   const train::Job& job = loaded.job;
-  const train::ParallelSetup setup = train::parallel_setup(loaded);
-  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
-  const data::DatasetPtr training_set = train::open_dataset(job, data::Subset::train);
-  const data::DatasetPtr test_set = train::open_dataset(job, data::Subset::test);
-  const train::Task task = train::find_task(job, *training_set);
+  const train::ParallelSetup setup = train::parallel_setup(loaded, launch.ranks());
+  const std::unique_ptr<Runtime> runtime = launch.make_runtime(loaded, request.run);
+  data::DatasetPtr training_set;
+  data::DatasetPtr test_set;
+  train::Task task;
+  at_all_ranks(launch.endpoint(), [&] {
+    training_set = train::open_dataset(job, data::Subset::train);
+    test_set = train::open_dataset(job, data::Subset::test);
+    task = train::find_task(job, *training_set);
+  });
   const std::int64_t steps_per_epoch = train::steps_per_epoch(job, training_set->size());
   train::TrainingTensors tensors;
   train::PlacedGraph graph(setup, [&](Graph& written, Location device) {
@@ -120,13 +147,18 @@ int check_job(const CheckRequest& request, const train::LoadedJob& loaded) {
   const std::int64_t steps = request.steps.value_or(1);
   std::optional<double> loss;
   if (steps > 0) {
-    for (const Step& step : session.run({.steps = steps})) loss = step.value(graph.at(tensors.loss));
+    const Tensor read = graph.at(tensors.loss);
+    for (const Step& step : session.run({.steps = steps})) {
+      if (step.has(read)) loss = step.value(read);
+    }
     session.drain();
   }
+  const std::vector<std::int64_t> peaks = peak_bytes(session, setup.devices(), launch);
+  if (!launch.is_first()) return success;
 
   std::vector<JsonObject> places;
-  for (const Location& device : setup.devices()) {
-    places.push_back(JsonObject().add("device", device.text()).add("peak_bytes", session.peak_bytes(device)));
+  for (std::size_t i = 0; i < peaks.size(); ++i) {
+    places.push_back(JsonObject().add("device", setup.devices()[i].text()).add("peak_bytes", peaks[i]));
   }
   if (request.json) {
     JsonObject object;
@@ -152,8 +184,9 @@ int check_job(const CheckRequest& request, const train::LoadedJob& loaded) {
              train::count_text(task.classes));
   fmt::print("{} steps, {} an epoch; on {}\n", train::count_text(train::total_steps(job, steps_per_epoch)),
              train::count_text(steps_per_epoch), setup.text());
-  for (const Location& device : setup.devices()) {
-    fmt::print("  {}: {} of memory\n", device.text(), train::bytes_text(session.peak_bytes(device)));
+  for (std::size_t i = 0; i < peaks.size(); ++i) {
+    fmt::print("  {}: {} of memory\n", setup.devices()[i].text(),
+               train::bytes_text(static_cast<std::size_t>(peaks[i])));
   }
   if (loss) fmt::print("{} step{} ran; loss {:.4f}\n", steps, steps == 1 ? "" : "s", *loss);
   return success;
@@ -162,18 +195,31 @@ int check_job(const CheckRequest& request, const train::LoadedJob& loaded) {
 }  // namespace
 
 int check(const CheckRequest& request) {
-  const train::LoadedJob loaded =
-      load_job(request.job, with_parallel_options(request.settings, request.run), {});
   if (request.schemes && request.steps == 0) {
     throw Error("command", "--steps 0 compares nothing", "give at least 1").at("purine check");
   }
-  try {
-    return train::locating_mistakes(loaded, [&] {
-      return request.schemes ? check_schemes(request, loaded) : check_job(request, loaded);
+  const Attempt job(
+      [&] { return load_job(request.job, with_parallel_options(request.settings, request.run), {}); });
+  Launch launch(job.stall_limit());
+  return launch.run([&] {
+    at_all_ranks(launch.endpoint(), [&] {
+      if (!request.schemes || launch.ranks() == 1) return;
+      throw Error("command",
+                  fmt::format("--schemes compares in one process, and there are {}", launch.ranks()),
+                  "start it without mpirun, with --devices for as many devices")
+          .at("purine check");
     });
-  } catch (const IterationError& error) {
-    throw train::step_error(error);
-  }
+    const train::LoadedJob loaded = launch.agree_on(job, false);
+    try {
+      return train::locating_mistakes(loaded, [&] {
+        return request.schemes ? check_schemes(request, loaded) : check_job(request, launch, loaded);
+      });
+    } catch (const IterationError& error) {
+      throw train::step_error(error);
+    } catch (const RemoteError& error) {
+      throw train::step_error(error, 0);
+    }
+  });
 }
 
 }  // namespace purine::cli

@@ -2,14 +2,19 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "purine/cli/commands.h"
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
+#include "purine/cli/launch.h"
 #include "purine/core/error.h"
 #include "purine/core/one_line.h"
 #include "purine/io/checkpoint.h"
+#include "purine/session/agreement.h"
 #include "purine/train/checkpoints.h"
 #include "purine/train/evaluator.h"
 #include "purine/train/job_mistake.h"
@@ -19,26 +24,34 @@
 namespace purine::cli {
 namespace {
 
-int evaluate(const EvaluateRequest& request, const train::LoadedJob& loaded) {
-  const train::Job& job = loaded.job;
-  const std::filesystem::path path = train::find_checkpoint(job.train.run_folder, request.checkpoint);
-  const io::Checkpoint checkpoint = io::load_checkpoint(path);
-  const train::Task task = train::task_of(checkpoint.manifest, path);
+struct Source {
+  std::filesystem::path path;
+  io::Checkpoint checkpoint;  // without tensors elsewhere than at rank 0
+};
 
-  const train::ParallelSetup setup = train::parallel_setup(loaded);
-  const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
-  const auto skipped = std::make_shared<data::SkippedImages>();
-  train::Evaluator evaluator(*runtime, setup, task, train::open_dataset(job, data::Subset::test),
-                             {.skipped = skipped});
-  try {
-    train::set_values(*runtime, evaluator.graph().variables(), evaluator.session().variables(),
-                      checkpoint.tensors, true);
-  } catch (const Error& error) {
-    throw error.at(path.string());
-  }
-  const train::EvaluationReport report =
-      *evaluator.run(checkpoint.manifest.iteration, checkpoint.manifest.epoch);
+// Rank 0 reads the checkpoint, and tells the others what it is of.
+Source read_checkpoint(const EvaluateRequest& request, const train::LoadedJob& loaded, Launch& launch) {
+  using Json = nlohmann::json;
+  Source source;
+  at_all_ranks(launch.endpoint(), [&] {
+    if (!launch.is_first()) return;
+    source.path = train::find_checkpoint(loaded.job.train.run_folder, request.checkpoint);
+    source.checkpoint = io::load_checkpoint(source.path);
+  });
+  if (launch.endpoint() == nullptr) return source;
+  io::Manifest& manifest = source.checkpoint.manifest;
+  const Json own = {source.path.string(), manifest.iteration, manifest.epoch, manifest.extra};
+  const Json said = Json::parse(launch.endpoint()->all_gather(own.dump()).front());
+  source.path = said[0].get<std::string>();
+  manifest.iteration = said[1];
+  manifest.epoch = said[2];
+  manifest.extra = said[3];
+  return source;
+}
 
+void print_report(const EvaluateRequest& request, const train::ParallelSetup& setup,
+                  const train::EvaluationReport& report, const std::filesystem::path& path,
+                  const data::SkippedImages& skipped) {
   if (request.json) {
     JsonObject object;
     object.add("checkpoint", path.string())
@@ -48,28 +61,57 @@ int evaluate(const EvaluateRequest& request, const train::LoadedJob& loaded) {
         .add("loss", report.loss)
         .add("accuracy", report.accuracy);
     if (report.top5) object.add("top5", *report.top5);
-    print_line(object.add("skipped_images", skipped->count()).add("seconds", report.seconds));
-    return success;
+    print_line(object.add("skipped_images", skipped.count()).add("seconds", report.seconds));
+    return;
   }
   fmt::print("checkpoint     {}\n", one_line(path.string()));
   if (setup.is_divided()) fmt::print("devices        {}\n", setup.text());
   fmt::print("test accuracy  {} of {} images (loss {:.4f})\n", train::percent_text(report.accuracy),
              train::count_text(report.images), report.loss);
   if (report.top5) fmt::print("within first 5 {}\n", train::percent_text(*report.top5));
-  for (const data::SkippedImages::Entry& entry : skipped->entries()) {
+  for (const data::SkippedImages::Entry& entry : skipped.entries()) {
     fmt::print("left out {}: {}\n", one_line(entry.path), one_line(entry.reason));
   }
+}
+
+int evaluate(const EvaluateRequest& request, Launch& launch, const train::LoadedJob& loaded) {
+  const Source source = read_checkpoint(request, loaded, launch);
+  const train::Task task = train::task_of(source.checkpoint.manifest, source.path);
+  const train::ParallelSetup setup = train::parallel_setup(loaded, launch.ranks());
+  const std::unique_ptr<Runtime> runtime = launch.make_runtime(loaded, request.run);
+  const auto skipped = std::make_shared<data::SkippedImages>();
+  data::DatasetPtr test_set;
+  at_all_ranks(launch.endpoint(), [&] { test_set = train::open_dataset(loaded.job, data::Subset::test); });
+  train::Evaluator evaluator(*runtime, setup, task, test_set, {.skipped = skipped});
+  try {
+    train::set_values(*runtime, evaluator.graph().variables(), evaluator.session().variables(),
+                      source.checkpoint.tensors, true);
+  } catch (const RemoteError&) {
+    throw;
+  } catch (const Error& error) {
+    throw error.at(source.path.string());
+  }
+  const train::EvaluationReport report =
+      *evaluator.run(source.checkpoint.manifest.iteration, source.checkpoint.manifest.epoch);
+  if (launch.is_first()) print_report(request, setup, report, source.path, *skipped);
   return success;
 }
 
 }  // namespace
 
 int evaluate(const EvaluateRequest& request) {
-  train::LoadedJob loaded = load_job(request.target, request.settings, request.run_folder);
-  if (!request.run.devices.empty()) {
-    loaded = train::with_devices(std::move(loaded), request.run.devices, "--devices " + request.run.devices);
-  }
-  return train::locating_mistakes(loaded, [&] { return evaluate(request, loaded); });
+  std::error_code error;
+  const bool is_run = std::filesystem::is_directory(request.target, error);
+  const Attempt job([&] { return load_job(request.target, request.settings, request.run_folder); });
+  Launch launch(job.stall_limit());
+  return launch.run([&] {
+    train::LoadedJob loaded = launch.agree_on(job, is_run);
+    const std::string& devices = request.run.devices;
+    if (!devices.empty()) {
+      loaded = train::with_devices(std::move(loaded), devices, "--devices " + devices, launch.ranks());
+    }
+    return train::locating_mistakes(loaded, [&] { return evaluate(request, launch, loaded); });
+  });
 }
 
 }  // namespace purine::cli

@@ -5,6 +5,19 @@
 
 namespace purine::cli {
 
+void add_transfers(JsonObject& object, const trace::TransferUsage& transfers) {
+  const auto seconds = [](std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; };
+  object.add("seconds", seconds(transfers.time))
+      .add("compute_seconds", seconds(transfers.computing))
+      .add("transfer_seconds", seconds(transfers.busy))
+      .add("overlapped_seconds", seconds(transfers.overlapped))
+      .add("exposed_seconds", seconds(transfers.exposed()))
+      .add("messages_sent", transfers.messages_sent)
+      .add("messages_received", transfers.messages_received)
+      .add("bytes_sent", transfers.bytes_sent)
+      .add("bytes_received", transfers.bytes_received);
+}
+
 void JsonProgress::started(const train::RunReport& report) {
   std::vector<std::string> devices;
   for (const Location& device : report.devices) devices.push_back(device.text());
@@ -83,6 +96,15 @@ void JsonProgress::ended(const train::EndReport& report) {
   if (!report.checkpoint.empty()) object.add("checkpoint", report.checkpoint.string());
   object.add("metrics", report.paths.metrics().string()).add("events", report.paths.events().string());
   if (report.trace) object.add("trace", report.trace->string());
+  if (!report.ranks.empty()) {
+    std::vector<JsonObject> ranks;
+    for (const train::RankReport& rank : report.ranks) {
+      JsonObject& each = ranks.emplace_back();
+      each.add("rank", static_cast<std::int64_t>(ranks.size()) - 1).add("host", rank.host);
+      add_transfers(each, rank.transfers);
+    }
+    object.add("ranks", std::span<const JsonObject>(ranks));
+  }
   print_line(object.add("skipped_images", report.skipped_images)
                  .add("training_seconds", report.training_seconds)
                  .add("trained_images", report.trained_images));

@@ -7,6 +7,9 @@
 
 namespace purine::cli {
 
+/// Adds times, in seconds, and what was sent and received.
+void add_transfers(JsonObject& object, const trace::TransferUsage& transfers);
+
 /// Prints a JSON object a line for everything that a run reports: `event` says what it is
 /// (start, progress, epoch, test, checkpoint, note, end).
 class JsonProgress final : public train::Listener {

@@ -8,17 +8,42 @@
 #include <utility>
 
 #include "purine/cli/commands.h"
-#include "purine/cli/job_target.h"
 #include "purine/core/error.h"
 #include "purine/net/launcher.h"
 #include "purine/net/start_up.h"
 #include "purine/session/agreement.h"
+#include "purine/train/rank_reports.h"
 
 namespace purine::cli {
 
-Launch::Launch(double stall_limit)
-    : endpoint_(net::connect_if_launched(
-          {.stall_limit = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * stall_limit))})) {}
+Launch::Launch(double stall_limit) {
+  net::ConnectionOptions options;
+  options.stall_limit = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * stall_limit));
+  options.notice_after = train::notice_after(stall_limit);
+  options.waits = [this](int rank, double seconds) {
+    if (!is_first()) return;
+    const std::string text = train::wait_text(rank, endpoint_->host(rank), seconds);
+    if (tell_) {
+      tell_(text);
+    } else {
+      print_error(text);
+    }
+  };
+  endpoint_ = net::connect_if_launched(options);
+}
+
+train::LoadedJob Launch::agree_on(const Attempt& own, bool is_in_run_folder) {
+  if (!endpoint_) return own.get();
+  const bool is_shared =
+      endpoint_->all_gather(is_in_run_folder ? "run folder" : "job file").front() == "run folder";
+  const bool reads = is_first() || !is_shared;
+  at_all_ranks(endpoint(), [&] {
+    if (reads) own.get();
+  });
+  if (!is_shared) return own.get();
+  const std::string text = endpoint_->all_gather(reads ? train::job_text(own.get().job) : "").front();
+  return reads ? own.get() : train::parse_job(text, "job.toml of rank 0");
+}
 
 std::unique_ptr<Runtime> Launch::make_runtime(const train::LoadedJob& loaded, const RunRequest& run) {
   const int cores = endpoint_ ? net::own_cores(*endpoint_) : 0;
@@ -47,7 +72,7 @@ int Launch::fail(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const RemoteError& remote) {
     const bool is_gone = remote.state() == RemoteError::Rank::is_gone;
-    prints = remote.rank() == own || (is_gone && own == (remote.rank() == 0 ? 1 : 0));
+    prints = own == (!is_gone ? remote.rank() : remote.rank() == 0 ? 1 : 0);
     names_rank = true;
   } catch (const AgreedError&) {
     prints = own == 0;

@@ -1,10 +1,13 @@
 // A command that a launcher has started several times over, each time as one rank of the same run.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
-#include <string_view>
+#include <string>
+#include <utility>
 
+#include "purine/cli/job_target.h"
 #include "purine/cli/requests.h"
 #include "purine/runtime/endpoint.h"
 #include "purine/session/runtime.h"
@@ -17,6 +20,8 @@ class Launch {
  public:
   /// Connects the processes. One that is silent for so many seconds is lost.
   explicit Launch(double stall_limit = 30);
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
 
   /// Null if this process is the only one.
   Endpoint* endpoint() { return endpoint_.get(); }
@@ -24,6 +29,13 @@ class Launch {
   /// Rank 0 prints for all.
   bool is_first() const { return !endpoint_ || endpoint_->rank() == 0; }
 
+  /// At rank 0: told where it has to wait for another rank. Before it is called such notes go to standard
+  /// error.
+  void tell_waits(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
+
+  /// The job of all ranks. Where it comes from a run folder, which rank 0 alone need have, it is rank 0's;
+  /// else each has its own, and all must have one. A collective call.
+  train::LoadedJob agree_on(const Attempt& own, bool is_in_run_folder);
   /// The devices that a job has at this rank, for as many workers as the command or the job says, or as the
   /// process has cores for itself. A collective call.
   std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run);
@@ -36,6 +48,7 @@ class Launch {
  private:
   int fail(const std::exception_ptr& error);
 
+  std::function<void(const std::string&)> tell_ = {};
   std::unique_ptr<Endpoint> endpoint_;
 };
 

@@ -17,8 +17,8 @@
 #include "purine/cli/launch.h"
 #include "purine/cli/stop_on_signal.h"
 #include "purine/core/error.h"
+#include "purine/io/background_output.h"
 #include "purine/net/start_up.h"
-#include "purine/session/agreement.h"
 #include "purine/train/parallel_section.h"
 #include "purine/train/progress.h"
 #include "purine/train/trainer.h"
@@ -41,24 +41,16 @@ std::string ranks_json(const std::vector<net::RankDescription>& ranks) {
   return JsonObject().add("event", "ranks").add("ranks", std::span<const JsonObject>(objects)).text();
 }
 
+std::unique_ptr<io::TextOutput> make_output(const Launch& launch, const std::stop_token& stop) {
+  if (launch.ranks() == 1) return std::make_unique<io::TextOutput>(stdout);
+  return std::make_unique<io::BackgroundOutput>(stdout, stop);
+}
+
 std::unique_ptr<train::Listener> make_listener(io::TextOutput& output, const Launch& launch, bool json) {
   if (json) return std::make_unique<JsonProgress>(output);
   // A launcher may give its ranks a terminal when it has none itself.
   const bool terminal = launch.ranks() == 1 && ::isatty(STDOUT_FILENO) == 1;
   return std::make_unique<train::Progress>(output, train::Progress::Options{.terminal = terminal});
-}
-
-// A run folder lies at rank 0, and its job is that of all.
-train::LoadedJob agree_on_job(const TrainRequest& request, Launch& launch, const Attempt& own) {
-  Endpoint* endpoint = launch.endpoint();
-  if (endpoint == nullptr) return own.get();
-  const bool reads = launch.is_first() || request.job;
-  at_all_ranks(endpoint, [&] {
-    if (reads) own.get();
-  });
-  if (request.job) return own.get();
-  const std::string text = endpoint->all_gather(reads ? train::job_text(own.get().job) : "").front();
-  return reads ? own.get() : train::parse_job(text, *request.run_folder);
 }
 
 void describe_ranks(Launch& launch, const Runtime& runtime, const train::LoadedJob& loaded,
@@ -71,10 +63,11 @@ void describe_ranks(Launch& launch, const Runtime& runtime, const train::LoadedJ
   output.write(json ? ranks_json(ranks) + "\n" : net::ranks_table(ranks));
 }
 
-int train(const TrainRequest& request, Launch& launch, const Attempt& job, std::stop_token stop) {
-  const train::LoadedJob loaded = agree_on_job(request, launch, job);
+int train(const TrainRequest& request, Launch& launch, const Attempt& job, const std::stop_token& stop) {
+  const train::LoadedJob loaded = launch.agree_on(job, !request.job);
   const std::unique_ptr<Runtime> runtime = launch.make_runtime(loaded, request.run);
-  io::TextOutput output(stdout);
+  const std::unique_ptr<io::TextOutput> stream = make_output(launch, stop);
+  io::TextOutput& output = *stream;
   if (launch.endpoint() != nullptr) describe_ranks(launch, *runtime, loaded, output, request.json);
   std::unique_ptr<train::Listener> listener;
   if (launch.is_first()) listener = make_listener(output, launch, request.json);
@@ -82,13 +75,17 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, std::
                          {.resume = request.resume,
                           .numbered_folder = request.new_run,
                           .stop_after = request.stop_after,
-                          .stop = std::move(stop)});
-  if (listener) trainer.add(*listener);
+                          .stop = stop});
+  if (listener) {
+    trainer.add(*listener);
+    launch.tell_waits([&](const std::string& text) { listener->note(text); });
+  }
   const train::EndReport report = trainer.run();
   if (listener && report.end != train::RunEnd::finished) {
     listener->note(
         fmt::format("go on with: purine train --resume --run-folder {}", report.paths.folder.string()));
   }
+  output.flush();
   if (output.error_number() != 0 && !output.nobody_reads()) {
     throw Error("output",
                 fmt::format("standard output cannot be written: {}", std::strerror(output.error_number())),
@@ -106,6 +103,7 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, std::
 int train(const TrainRequest& request) {
   const StopOnSignal stop;     // before the runtime's threads
   ::signal(SIGPIPE, SIG_IGN);  // that nobody reads along any more is no reason to lose a run
+  ::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error as a full disk is
   const Attempt job([&] {
     const std::string target = request.job ? *request.job : *request.run_folder;
     return load_job(target, with_parallel_options(request.settings, request.run), request.run_folder);

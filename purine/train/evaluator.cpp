@@ -11,6 +11,7 @@
 #include "purine/session/agreement.h"
 #include "purine/session/iteration_error.h"
 #include "purine/session/rank_values.h"
+#include "purine/train/rank_reports.h"
 #include "purine/train/step_error.h"
 
 namespace purine::train {
@@ -37,6 +38,8 @@ Evaluator::Evaluator(Runtime& runtime, const ParallelSetup& setup, const Task& t
   }
   SessionOptions session_options;
   session_options.seed = static_cast<std::uint64_t>(setup.loaded.job.train.seed);
+  session_options.waits = std::move(options.waits);
+  session_options.notice_after = notice_after(setup.loaded.job.parallel.stall_limit);
   training_ = options.training;
   if (training_ != nullptr && !placed_->can_share_variables_of(*training_)) {
     copied_from_ = std::move(options.variables);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -25,6 +26,7 @@ class Evaluator {
     const PlacedGraph* training = nullptr;
     std::shared_ptr<Variables> variables = {};
     std::shared_ptr<data::SkippedImages> skipped = {};
+    std::function<void(const RankWait&)> waits = {};  ///< as in SessionOptions
   };
   Evaluator(Runtime& runtime, const ParallelSetup& setup, const Task& task, const data::DatasetPtr& test_set,
             Options options);

@@ -187,6 +187,10 @@ void Progress::ended(const EndReport& report) {
       speed += fmt::format(" over all {} devices, {}", report.devices, report.placement);
     print_line(speed);
   }
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const RankReport& each = report.ranks[rank];
+    print_line(fmt::format("rank {} at {}: {}", rank, each.host, transfers_text(each.transfers)));
+  }
   if (report.skipped_images > 0) {
     print_line(fmt::format("{} broken image{} left out", report.skipped_images,
                            report.skipped_images == 1 ? " was" : "s were"));

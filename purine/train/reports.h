@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "purine/core/location.h"
+#include "purine/trace/transfer_meter.h"
 #include "purine/train/job.h"
 #include "purine/train/run_folder.h"
 
@@ -85,6 +86,13 @@ enum class RunEnd : std::uint8_t {
   stopped,      ///< after the number of steps that it was given; a checkpoint is saved
 };
 
+/// What one of several processes did.
+struct RankReport {
+  std::string host = {};
+  trace::TransferUsage transfers = {};  ///< in its training steps
+  std::int64_t skipped_images = 0;
+};
+
 struct EndReport {
   RunEnd end = RunEnd::finished;
   RunPaths paths;
@@ -95,11 +103,13 @@ struct EndReport {
   std::filesystem::path checkpoint = {};            ///< the newest
   std::optional<std::filesystem::path> trace = {};  ///< this process's, else the run's first
   std::string trace_error = {};                     ///< why this process's could not be written
-  std::int64_t skipped_images = 0;
-  double training_seconds = 0;      ///< of this process's steps
-  std::int64_t trained_images = 0;  ///< in them, over all devices
+  std::int64_t skipped_images = 0;                  ///< by all ranks
+  double training_seconds = 0;                      ///< of this process's steps
+  std::int64_t trained_images = 0;                  ///< in them, over all devices
   int devices = 1;
   std::string placement = {};  ///< as in RunReport
+  /// By rank, where there are several.
+  std::vector<RankReport> ranks = {};
 };
 
 /// Is told what happens, by the thread that trains.

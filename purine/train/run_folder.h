@@ -14,7 +14,8 @@ namespace purine::train {
 ///     checkpoints/step-….safetensors
 ///     metrics.jsonl            see MetricsLog
 ///     events/events.out.…      the same for TensorBoard
-///     trace.json               the traced steps; see free_trace
+///     trace.json               the traced steps; see free_trace. Over several processes those of rank 0;
+///                              trace.rank1.json those of rank 1
 struct RunPaths {
   std::filesystem::path folder;
 

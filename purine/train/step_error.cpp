@@ -22,8 +22,14 @@ Error step_error(const IterationError& error) {
       .on(cause.location());
 }
 
-RemoteError step_error(const RemoteError& error) {
-  return renumbered(error, [](std::int64_t iteration) { return fmt::format("step {}", iteration + 1); });
+RemoteError step_error(const RemoteError& error, std::int64_t steps_done) {
+  const RemoteError step =
+      renumbered(error, [](std::int64_t iteration) { return fmt::format("step {}", iteration + 1); });
+  for (const std::string_view when : {" (step ", " (batch "}) {
+    if (step.message().find(when) != std::string::npos) return step;
+  }
+  return {step.rank(), fmt::format("{} (after step {})", step.message(), steps_done), step.hint(),
+          step.state()};
 }
 
 RemoteError renumbered(const RemoteError& error,

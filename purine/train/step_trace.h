@@ -6,14 +6,15 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <string>
 
 #include "purine/session/session.h"
 #include "purine/trace/recorder.h"
 
 namespace purine::train {
 
-/// Records what the workers run in chosen iterations: give `hook()` to the session, and write the file when
-/// the iterations are over.
+/// Records what the workers run and what is sent to other ranks in chosen iterations: give `hook()` to the
+/// session, and write the file when the iterations are over.
 class StepTrace {
  public:
   /// Iterations [first, end) on the devices of a runtime, for a file of so many megabytes.
@@ -23,15 +24,27 @@ class StepTrace {
   std::int64_t end() const { return end_; }
   /// True if anything was recorded.
   bool has_events() const { return first_program_.load() != nullptr; }
-  /// Writes Chrome's format; the session must not run meanwhile. Returns how many events found no room.
+  /// Writes what this rank has recorded in Chrome's format; the session must not run meanwhile. Returns how
+  /// many events found no room.
   std::uint64_t write(const std::filesystem::path& path) const;
+  /// What became of the traces of all ranks.
+  struct Written {
+    std::uint64_t left_out = 0;  ///< events that found no room
+    std::string error = {};      ///< why one could not be written; empty if all were
+  };
+  /// Writes them at rank 0, which alone knows how it went: its own to `path`, the others' beside it,
+  /// `trace.rank1.json` for `trace.json`. A collective call.
+  Written write_all(Runtime& runtime, const std::filesystem::path& path) const;
 
  private:
+  std::string text() const;
   void record(const RanEvent& event);
   bool claim(const Program* program);
   int track_of(const RanEvent& event) const;
 
   std::map<Location, int> device_tracks_;  // of devices that have queues in place of workers
+  std::int32_t rank_;
+  int sends_track_;
   std::int64_t end_;
   std::uint64_t max_bytes_;
   trace::Recorder recorder_;

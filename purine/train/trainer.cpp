@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -18,13 +18,15 @@
 #include "purine/train/job_mistake.h"
 #include "purine/train/metrics_log.h"
 #include "purine/train/network.h"
+#include "purine/train/notes.h"
 #include "purine/train/parallel_section.h"
 #include "purine/train/placed_graph.h"
+#include "purine/train/rank_reports.h"
 #include "purine/train/run_folder.h"
 #include "purine/train/run_store.h"
+#include "purine/train/run_trace.h"
 #include "purine/train/step_error.h"
 #include "purine/train/step_sums.h"
-#include "purine/train/step_trace.h"
 
 namespace purine::train {
 namespace {
@@ -38,23 +40,6 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 std::int64_t next_multiple(std::int64_t value, std::int64_t of) {
   return (value / of + 1) * of;
 }
-
-// Notes that workers leave for the thread that trains.
-class Notes {
- public:
-  void add(std::string text) {
-    const std::lock_guard lock(mutex_);
-    texts_.push_back(std::move(text));
-  }
-  std::vector<std::string> take() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(texts_, {});
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> texts_;
-};
 
 }  // namespace
 
@@ -96,8 +81,10 @@ class Trainer::Implementation {
   void evaluate();
   void make_up_for_evaluation();
   void save();
-  void write_trace(bool at_end);
+  void write_trace(bool is_last);
   void pass_on_notes();
+  void gather_notes();
+  std::function<void(const RankWait&)> tell_of_wait();
   bool is_due(std::int64_t every_epochs) const;
   void tell_of_failure();
   void tell_other_ranks(const std::exception& error);
@@ -120,9 +107,7 @@ class Trainer::Implementation {
   std::optional<PlacedGraph> graph_;
   TrainingTensors tensors_;  // of the graph that runs
   GraphIdentity identity_;
-  std::optional<StepTrace> trace_;                   // outlives the session, which calls it
-  std::optional<std::filesystem::path> trace_path_;  // once it is written
-  std::string trace_error_;                          // once it could not be
+  RunTrace trace_;  // outlives the session, which calls it
   std::unique_ptr<Session> session_;
   std::unique_ptr<Evaluator> evaluator_;
 
@@ -132,13 +117,15 @@ class Trainer::Implementation {
   bool has_started_ = false;
   RunState state_;
   StepSums sums_;
+  trace::TransferUsage transfers_;  // in the training steps
 };
 
 Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, TrainerOptions options)
     : runtime_(runtime),
       loaded_(std::move(job)),
       options_(std::move(options)),
-      setup_(parallel_setup(loaded_, runtime.ranks())) {
+      setup_(parallel_setup(loaded_, runtime.ranks())),
+      trace_(loaded_.job.trace, runtime) {
   at_all_ranks(runtime.endpoint(), [this] {
     if (is_first() && !options_.resume && !options_.numbered_folder) {
       RunFolder::check_absent(this->job().train.run_folder);
@@ -149,14 +136,13 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
   compare_ranks();
   SessionOptions session_options;
   session_options.seed = static_cast<std::uint64_t>(this->job().train.seed);
-  if (const Job::Trace& trace = this->job().trace; trace.steps > 0) {
-    trace_.emplace(trace.first_step, trace.first_step + trace.steps, trace.megabytes, runtime);
-    session_options.trace = trace_->hook();
-  }
+  session_options.waits = tell_of_wait();
+  session_options.notice_after = notice_after(this->job().parallel.stall_limit);
+  session_options.trace = trace_.hook();
   session_ = std::make_unique<Session>(runtime, graph_->running(), std::move(session_options));
-  evaluator_ =
-      std::make_unique<Evaluator>(runtime, setup_, task_, test_set_,
-                                  Evaluator::Options{&*graph_, session_->shared_variables(), skipped_});
+  evaluator_ = std::make_unique<Evaluator>(
+      runtime, setup_, task_, test_set_,
+      Evaluator::Options{&*graph_, session_->shared_variables(), skipped_, tell_of_wait()});
 }
 
 void Trainer::Implementation::open_data() {
@@ -199,7 +185,7 @@ EndReport Trainer::Implementation::run() {
     return run_here();
   } catch (const RemoteError& error) {
     tell_of_failure();
-    throw step_error(error);
+    throw has_started_ ? step_error(error, state_.step) : error;
   } catch (const IterationError& error) {
     tell_of_failure();
     const Error step = step_error(error);
@@ -277,7 +263,7 @@ void Trainer::Implementation::tell_of_failure() {
       tell(&Listener::note,
            fmt::format("the run failed; its newest checkpoint is {}", store_->checkpoint().string()));
     }
-    write_trace(true);
+    if (is_first()) trace_.write_alone(store_->paths(), first_step_);
   } catch (const std::exception&) {
     return;
   }
@@ -362,13 +348,14 @@ std::int64_t Trainer::Implementation::next_pause() const {
   if (job().checkpoint.every_steps > 0) {
     pause = std::min(pause, next_multiple(state_.step, job().checkpoint.every_steps));
   }
-  if (trace_ && trace_->end() > state_.step) pause = std::min(pause, trace_->end());
+  if (trace_.end() > state_.step) pause = std::min(pause, trace_.end());
   if (options_.stop_after > state_.step) pause = std::min(pause, options_.stop_after);
   return pause;
 }
 
 void Trainer::Implementation::run_steps(std::int64_t end) {
   session_->data_wait_share();
+  if (runtime_.transfer_meter() != nullptr) runtime_.transfer_meter()->reset();
   Clock::time_point last = Clock::now();
   for (const Step& step : session_->run({.steps = end - state_.step})) {
     const Clock::time_point now = Clock::now();
@@ -377,6 +364,8 @@ void Trainer::Implementation::run_steps(std::int64_t end) {
     if (must_stop()) session_->stop();
   }
   session_->drain();
+  if (runtime_.transfer_meter() != nullptr) transfers_ += runtime_.transfer_meter()->usage();
+  gather_notes();
   write_trace(false);
 }
 
@@ -407,6 +396,7 @@ bool Trainer::Implementation::is_due(std::int64_t every_epochs) const {
 void Trainer::Implementation::evaluate() {
   state_.evaluation = evaluator_->run(state_.step, epoch_of(state_.step - 1), options_.stop);
   pass_on_notes();
+  gather_notes();
   if (state_.evaluation) tell(&Listener::evaluated, *state_.evaluation);
 }
 
@@ -417,26 +407,28 @@ void Trainer::Implementation::save() {
   }
 }
 
-// Nothing depends on a trace, so a run does not end because of one that can't be written.
-void Trainer::Implementation::write_trace(bool at_end) {
-  if (!trace_ || trace_path_ || !trace_error_.empty() || !trace_->has_events()) return;
-  if (state_.step < trace_->end() && !at_end) return;
-  const std::filesystem::path path = store_->paths().free_trace(first_step_);
-  try {
-    const std::uint64_t left_out = trace_->write(path);
-    trace_path_ = path;
-    if (left_out == 0) return;
-    tell(&Listener::note,
-         fmt::format("the trace is full: the latest {} events are left out; trace.megabytes is {}", left_out,
-                     job().trace.megabytes));
-  } catch (const Error& error) {
-    trace_error_ = error.what();
-    tell(&Listener::note, fmt::format("the trace is lost: {}", trace_error_));
-  }
+void Trainer::Implementation::write_trace(bool is_last) {
+  const std::optional<std::string> note =
+      trace_.write(runtime_, store_->paths(), {first_step_, state_.step, is_last});
+  if (note) tell(&Listener::note, *note);
 }
 
 void Trainer::Implementation::pass_on_notes() {
-  for (const std::string& text : notes_.take()) tell(&Listener::note, text);
+  for (const std::string& text : notes_.take(runtime_)) tell(&Listener::note, text);
+}
+
+// Those of the other ranks can only be about images that are left out.
+void Trainer::Implementation::gather_notes() {
+  if (runtime_.ranks() == 1 || job().data.on_bad_image != "skip") return;
+  for (const std::string& text : notes_.gather(runtime_)) tell(&Listener::note, text);
+}
+
+std::function<void(const RankWait&)> Trainer::Implementation::tell_of_wait() {
+  return [this](const RankWait& wait) {
+    tell(&Listener::note,
+         fmt::format("{}, to send {}",
+                     wait_text(wait.rank, runtime_.endpoint()->host(wait.rank), wait.seconds), wait.tensor));
+  };
 }
 
 EndReport Trainer::Implementation::end(RunEnd reason) {
@@ -450,11 +442,16 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   if (reason == RunEnd::finished) report.test = state_.evaluation;
   report.checkpoint = store_->checkpoint();
   std::error_code error;
-  report.trace_error = trace_error_;
-  if (trace_path_ || (trace_error_.empty() && std::filesystem::exists(report.paths.trace(), error))) {
-    report.trace = trace_path_.value_or(report.paths.trace());
+  report.trace_error = trace_.error();
+  if (trace_.path() || (trace_.error().empty() && std::filesystem::exists(report.paths.trace(), error))) {
+    report.trace = trace_.path().value_or(report.paths.trace());
   }
-  report.skipped_images = skipped_->count();
+  if (Endpoint* endpoint = runtime_.endpoint()) {
+    report.ranks = gather_rank_reports(*endpoint, transfers_, skipped_->count());
+    for (const RankReport& rank : report.ranks) report.skipped_images += rank.skipped_images;
+  } else {
+    report.skipped_images = skipped_->count();
+  }
   report.training_seconds = sums_.training_seconds();
   report.trained_images = sums_.trained_images();
   report.devices = static_cast<int>(setup_.devices().size());

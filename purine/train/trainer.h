@@ -27,7 +27,11 @@ struct TrainerOptions {
 /// Trains a job in a run folder (RunPaths says what it then holds). Training and evaluation graphs, on the
 /// same variables, are built and checked before the folder is made.
 ///
-/// The runtime has the job's devices. A run is exact: the same job gives the same checkpoints, to the byte,
+/// The runtime has the job's devices. Where it has an endpoint, all ranks make the same trainer and train the
+/// parts that lie at theirs; rank 0 alone uses the run folder and has listeners. What fails at one rank ends
+/// the run at all: the others throw RemoteError.
+///
+/// A run is exact: the same job gives the same checkpoints, to the byte,
 /// with any number of workers, and whether it was interrupted and resumed or not. Checkpoints hold whole
 /// tensors, however the devices divide them, so that a run goes on with another scheme or number of devices;
 /// its numbers are then those of one device, up to the rounding of sums in another order.

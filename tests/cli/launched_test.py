@@ -82,6 +82,40 @@ class RanksTest(LaunchedTest):
         self.purine("train", "job.toml", "--run-folder", "one")
         self.assertLessEqual(self.difference("a/runs/job", "one"), 1e-6)
 
+    def test_evaluation_over_ranks(self):
+        self.write_lenet()
+        self.purine("train", "job.toml")
+        expected = self.purine("eval", "runs/job", "--json").json()
+        for arguments in ([], ["--devices", "emu:0-1"]):
+            output, _ = self.ranks(2, "eval", "runs/job", "--json", *arguments)
+            report = json.loads(output)
+            self.assertEqual(report["images"], 21)
+            self.assertAlmostEqual(report["loss"], expected["loss"], places=6)
+            self.assertEqual(report["accuracy"], expected["accuracy"])
+
+    def test_check_over_ranks(self):
+        self.write_lenet()
+        output, _ = self.ranks(2, "check", "job.toml", "--json")
+        report = json.loads(output)
+        self.assertEqual([place["device"] for place in report["devices"]], ["0/cpu:0", "1/cpu:0"])
+        for place in report["devices"]:
+            self.assertGreater(place["peak_bytes"], 1_000_000)
+        self.assertAlmostEqual(report["loss"], self.purine("check", "job.toml", "--json").json()["loss"], places=6)
+        _, error = self.ranks(2, "check", "job.toml", "--schemes", status=2)
+        self.assertEqual(error.count("[command] purine check: --schemes compares in one process, and there are 2"), 1, error)
+
+    def test_each_rank_has_a_trace(self):
+        self.write_lenet(trace={"steps": 2, "first_step": 3})
+        output, _ = self.ranks(2, "train", "job.toml", "--json")
+        for name, rank in (("trace.json", 0), ("trace.rank1.json", 1)):
+            events = json.loads((self.folder / "runs/job" / name).read_text(encoding="utf-8"))["traceEvents"]
+            self.assertEqual({event["args"]["location"] for event in events if event["ph"] == "X"}, {f"{rank}/cpu:0"})
+        end = json.loads(output.splitlines()[-1])
+        self.assertEqual([rank["rank"] for rank in end["ranks"]], [0, 1])
+        for rank in end["ranks"]:
+            self.assertGreater(rank["bytes_sent"], 10 * 4 * 128074)
+            self.assertAlmostEqual(rank["exposed_seconds"], rank["transfer_seconds"] - rank["overlapped_seconds"], places=6)
+
     def test_json_lines_tell_of_the_ranks(self):
         self.write_lenet()
         output, _ = self.ranks(2, "train", "job.toml", "--json")

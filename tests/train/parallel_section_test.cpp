@@ -97,6 +97,32 @@ TEST(ParallelSectionTest, RangesOfDevicesThatAreNone) {
             "[job] job.toml:6: parallel.devices 'emu:0-4096' has a range of more than 4096 devices");
 }
 
+TEST(ParallelSectionTest, DevicesWithoutRanksAreThoseOfEachRank) {
+  const ParallelSetup none = parallel_setup(job_with(""), 2);
+  EXPECT_EQ(none.devices(), (std::vector<Location>{{0, DeviceKind::cpu, 0}, {1, DeviceKind::cpu, 0}}));
+  EXPECT_EQ(none.text(), "data parallelism over cpu:0 at each of 2 ranks (data=2)");
+  const ParallelSetup grid =
+      parallel_setup(job_with("devices = \"emu:0-1\"\nscheme = \"hybrid\"\nmesh = \"data=2,model=2\"\n"), 2);
+  EXPECT_EQ(devices_text(grid.devices()), "emu:0-1,1/emu:0-1");
+  EXPECT_EQ(local_devices_text(grid.devices(), 1), "emu:0-1");
+  EXPECT_EQ(parallel_setup(job_with("scheme = \"sharded\"\n"), 3).mesh.text(), "data=3");
+}
+
+TEST(ParallelSectionTest, DevicesWithRanksFitTheRun) {
+  const LoadedJob job = job_with("devices = \"0/cpu:0,1/emu:0-1\"\n");
+  EXPECT_EQ(parallel_setup(job, 2).text(), "data parallelism over cpu:0,1/emu:0-1 (data=3)");
+  EXPECT_EQ(local_devices_text(parallel_setup(job, 2).devices(), 1), "emu:0-1");
+  EXPECT_EQ(parallel_setup(job).mesh.text(), "data=3") << "to look at, without the processes";
+  EXPECT_EQ(
+      error_text([&] { parallel_setup(job, 1); }),
+      "[job] job.toml:6: parallel.devices names 1/emu:0, and the run has 1 process; hint: start one process "
+      "a rank, as with mpirun -n, or name devices without ranks");
+  EXPECT_EQ(
+      error_text([&] { parallel_setup(job, 3); }),
+      "[job] job.toml:6: parallel.devices names no device of rank 2, and the run has 3 processes; hint: name "
+      "devices without ranks to have them at every rank");
+}
+
 TEST(ParallelSectionTest, KeysOfAnotherSchemeAreMistakes) {
   EXPECT_EQ(
       mistake("devices = \"emu:0-1\"\nscheme = \"sharded\"\nupdate = \"one_each\"\n"),

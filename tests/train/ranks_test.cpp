@@ -10,6 +10,7 @@
 
 #include "purine/io/checkpoint.h"
 #include "purine/net/in_process_endpoint.h"
+#include "purine/trace/chrome_trace.h"
 #include "purine/train/job_file.h"
 #include "purine/train/parallel_section.h"
 #include "purine/train/trainer.h"
@@ -164,6 +165,35 @@ TEST_F(TrainRanksTest, AResumedRunHasTheBytesOfOneThatWentThrough) {
     run(name + "-again", {.parallel = section, .stop_after = 4, .ranks = 2});
     run(name + "-again", {.parallel = section, .resume = true, .ranks = 2});
     expect_same(name, name + "-again");
+  }
+}
+
+TEST_F(TrainRanksTest, EachRankHasATraceInTheRunFolder) {
+  const EndReport report = run("run", {.parallel = "[trace]\nsteps = 3\nfirst_step = 2\n", .ranks = 2});
+  EXPECT_EQ(report.trace, folder_ / "run" / "trace.json");
+  for (const int rank : {0, 1}) {
+    const trace::Trace trace =
+        trace::read_chrome_trace(folder_ / "run" / (rank == 0 ? "trace.json" : "trace.rank1.json"));
+    EXPECT_EQ(trace.rank, rank);
+    std::size_t sends = 0;
+    std::map<int, std::int64_t> free_from;  // by track
+    for (const trace::OperatorEvent& event : trace.events) {
+      EXPECT_GE(event.iteration, 2);
+      EXPECT_LT(event.iteration, 5);
+      const bool sent = trace.tracks[static_cast<std::size_t>(event.track)].starts_with("sends ");
+      EXPECT_EQ(sent, trace.operators[event.op].type == "send");
+      sends += sent;
+      if (!sent) continue;
+      EXPECT_GE(event.begin, free_from[event.track]) << "sends of one track don't overlap";
+      free_from[event.track] = event.end;
+    }
+    EXPECT_GT(sends, 10u);
+  }
+  ASSERT_EQ(report.ranks.size(), 2u);
+  for (const RankReport& rank : report.ranks) {
+    EXPECT_GT(rank.transfers.bytes_sent, 0);
+    EXPECT_GT(rank.transfers.computing, 0);
+    EXPECT_LE(rank.transfers.overlapped, rank.transfers.busy);
   }
 }
 

@@ -23,5 +23,17 @@ TEST(StepErrorTest, ValuesThatAreNotFiniteAreAMatterOfTraining) {
                "gradient clipping (optimizer.clip_norm)");
 }
 
+TEST(StepErrorTest, WhatEndedTheRunElsewhereSaysTheStepToo) {
+  const RemoteError waited(1, "at b, silent; 0/cpu:0 waited for x (iteration 4)", "look there");
+  EXPECT_STREQ(step_error(waited, 3).what(),
+               "[rank 1] at b, silent; 0/cpu:0 waited for x (step 5); hint: look there");
+  const RemoteError between(2, "at c, gone", {}, RemoteError::Rank::is_gone);
+  EXPECT_STREQ(step_error(between, 3).what(), "[rank 2] at c, gone (after step 3)");
+  EXPECT_EQ(step_error(between, 3).rank(), 2);
+  EXPECT_EQ(step_error(between, 3).state(), RemoteError::Rank::is_gone);
+  const RemoteError said(1, "at b, [relu] y: fails (step 4)");
+  EXPECT_STREQ(step_error(said, 3).what(), said.what());
+}
+
 }  // namespace
 }  // namespace purine::train
