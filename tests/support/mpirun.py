@@ -14,8 +14,9 @@ ENVIRONMENT = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
-# MPI itself leaves memory behind when it ends, and takes its locks in several orders.
-for variable, setting in (("ASAN_OPTIONS", "detect_leaks=0"), ("TSAN_OPTIONS", "detect_deadlocks=0")):
+# MPI itself leaves memory behind when it ends, and takes its locks in several orders; a test may load a library ahead of
+# the sanitizer's.
+for variable, setting in (("ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"), ("TSAN_OPTIONS", "detect_deadlocks=0")):
     ENVIRONMENT[variable] = ":".join(filter(None, [os.environ.get(variable), setting]))
 TCP = {"OMPI_MCA_btl": "tcp,self"}  # what carries messages between hosts
 
