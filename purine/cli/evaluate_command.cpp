@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "purine/cli/commands.h"
 #include "purine/cli/job_target.h"
@@ -19,6 +20,7 @@
 #include "purine/train/evaluator.h"
 #include "purine/train/job_mistake.h"
 #include "purine/train/progress.h"
+#include "purine/train/rank_reports.h"
 #include "purine/train/state.h"
 
 namespace purine::cli {
@@ -51,7 +53,7 @@ Source read_checkpoint(const EvaluateRequest& request, const train::LoadedJob& l
 
 void print_report(const EvaluateRequest& request, const train::ParallelSetup& setup,
                   const train::EvaluationReport& report, const std::filesystem::path& path,
-                  const data::SkippedImages& skipped) {
+                  const std::vector<data::SkippedImages::Entry>& skipped) {
   if (request.json) {
     JsonObject object;
     object.add("checkpoint", path.string())
@@ -61,7 +63,7 @@ void print_report(const EvaluateRequest& request, const train::ParallelSetup& se
         .add("loss", report.loss)
         .add("accuracy", report.accuracy);
     if (report.top5) object.add("top5", *report.top5);
-    print_line(object.add("skipped_images", skipped.count()).add("seconds", report.seconds));
+    print_line(object.add("skipped_images", skipped.size()).add("seconds", report.seconds));
     return;
   }
   fmt::print("checkpoint     {}\n", one_line(path.string()));
@@ -69,7 +71,7 @@ void print_report(const EvaluateRequest& request, const train::ParallelSetup& se
   fmt::print("test accuracy  {} of {} images (loss {:.4f})\n", train::percent_text(report.accuracy),
              train::count_text(report.images), report.loss);
   if (report.top5) fmt::print("within first 5 {}\n", train::percent_text(*report.top5));
-  for (const data::SkippedImages::Entry& entry : skipped.entries()) {
+  for (const data::SkippedImages::Entry& entry : skipped) {
     fmt::print("left out {}: {}\n", one_line(entry.path), one_line(entry.reason));
   }
 }
@@ -93,7 +95,9 @@ int evaluate(const EvaluateRequest& request, Launch& launch, const train::Loaded
   }
   const train::EvaluationReport report =
       *evaluator.run(source.checkpoint.manifest.iteration, source.checkpoint.manifest.epoch);
-  if (launch.is_first()) print_report(request, setup, report, source.path, *skipped);
+  const std::vector<data::SkippedImages::Entry> left_out =
+      train::gather_skipped(*runtime, loaded.job, *skipped);
+  if (launch.is_first()) print_report(request, setup, report, source.path, left_out);
   return success;
 }
 

@@ -90,7 +90,6 @@ enum class RunEnd : std::uint8_t {
 struct RankReport {
   std::string host = {};
   trace::TransferUsage transfers = {};  ///< in its training steps
-  std::int64_t skipped_images = 0;
 };
 
 struct EndReport {

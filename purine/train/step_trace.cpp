@@ -139,7 +139,7 @@ std::uint64_t StepTrace::write(const std::filesystem::path& path) const {
 std::string StepTrace::text() const {
   try {
     const std::filesystem::path temporary =
-        std::filesystem::temp_directory_path() / fmt::format("purine-trace-{}.json", ::getpid());
+        std::filesystem::temp_directory_path() / fmt::format("purine-trace-{}-{}.json", ::getpid(), rank_);
     const std::uint64_t left_out = write(temporary);
     std::string text = fmt::format("{}\n{}", left_out, io::read_file(temporary));
     std::filesystem::remove(temporary);

@@ -447,11 +447,9 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
     report.trace = trace_.path().value_or(report.paths.trace());
   }
   if (Endpoint* endpoint = runtime_.endpoint()) {
-    report.ranks = gather_rank_reports(*endpoint, transfers_, skipped_->count());
-    for (const RankReport& rank : report.ranks) report.skipped_images += rank.skipped_images;
-  } else {
-    report.skipped_images = skipped_->count();
+    report.ranks = gather_rank_reports(*endpoint, transfers_);
   }
+  report.skipped_images = static_cast<std::int64_t>(gather_skipped(runtime_, job(), *skipped_).size());
   report.training_seconds = sums_.training_seconds();
   report.trained_images = sums_.trained_images();
   report.devices = static_cast<int>(setup_.devices().size());

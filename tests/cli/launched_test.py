@@ -1,9 +1,10 @@
 """The command as several ranks: the same job, the same numbers, one output, one run folder."""
 import json
+import re
 import shutil
 import unittest
 
-from command import write_idx
+from command import write_folder, write_idx
 from launched import LaunchedTest
 
 
@@ -103,6 +104,24 @@ class RanksTest(LaunchedTest):
         self.assertAlmostEqual(report["loss"], self.purine("check", "job.toml", "--json").json()["loss"], places=6)
         _, error = self.ranks(2, "check", "job.toml", "--schemes", status=2)
         self.assertEqual(error.count("[command] purine check: --schemes compares in one process, and there are 2"), 1, error)
+
+    def test_images_that_any_rank_leaves_out_are_told_and_counted(self):
+        shutil.rmtree(self.folder / "set")
+        write_folder(self.folder / "set")
+        for name in ("left/3.png", "right/4.png", "above/1.png", "below/5.png"):
+            image = self.folder / "set/train" / name
+            image.write_bytes(image.read_bytes()[:60])
+        self.write_lenet(data={"format": "folder", "channels": 1, "crop": "center", "crop_size": 20, "on_bad_image": "skip"},
+                         train={"epochs": 2, "report_every": 1})
+        expected = self.purine("train", "job.toml", "--json", "--run-folder", "one").json_lines()[-1]
+        self.assertEqual(expected["skipped_images"], 4)
+        output, _ = self.ranks(2, "train", "job.toml", "--json")
+        events = [json.loads(line) for line in output.splitlines()]
+        self.assertLessEqual(self.difference("runs/job", "one"), 1e-6)
+        notes = [event["text"] for event in events if event["event"] == "note"]
+        for name in ("left/3.png", "right/4.png", "above/1.png", "below/5.png"):
+            self.assertTrue(any(re.match(rf"(rank 1: )?left out .*{name}: ", note) for note in notes), notes)
+        self.assertEqual(events[-1]["skipped_images"], 4, "each once, whichever ranks met it")
 
     def test_each_rank_has_a_trace(self):
         self.write_lenet(trace={"steps": 2, "first_step": 3})
