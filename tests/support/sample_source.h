@@ -13,8 +13,8 @@
 
 namespace purine::test {
 
-/// Brings batches of samples, each of a shape and with a label. A part of it has the samples [begin, end) of each
-/// batch: what `SampleSource::part` says to a kernel of type "test_samples".
+/// Brings batches of samples, each of a shape and with a label. A part of it has the samples [begin, end) of
+/// each batch: what `SampleSource::part` says to a kernel of type "test_samples".
 class SampleSource final : public Contract {
  public:
   struct Samples {
@@ -23,7 +23,8 @@ class SampleSource final : public Contract {
     std::int64_t per_epoch = 0;
   };
 
-  SampleSource(Samples samples, std::int64_t batch) : SampleSource(std::move(samples), Piece{0, batch, batch}) {}
+  SampleSource(Samples samples, std::int64_t batch)
+      : SampleSource(std::move(samples), Piece{0, batch, batch}) {}
   SampleSource(Samples samples, Piece part) : samples_(std::move(samples)), part_(part) {}
   Piece part() const { return part_; }
   std::string_view type() const override { return "test_samples"; }
