@@ -60,34 +60,32 @@ class LayoutAssigner {
   }
 
  private:
-  /// What the operator prefers, else what most of its inputs' elements are in already; for an operator
-  /// without such inputs, what a reader of its outputs prefers.
+  /// What the operator prefers, else what suits most elements: inputs count for the layout they are in
+  /// already, outputs for channels last where a reader prefers it.
   Layout choose(const Lowered& result, const LoweredOperator& op, const LayoutRule& rule) const {
     if (rule.prefers_channels_last) return Layout::channels_last;
     std::int64_t last = 0;
     std::int64_t plain = 0;
-    bool has_input = false;
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       const LoweredTensor& input = result.tensors[op.inputs[k]];
       if (!flexible(rule.inputs, k) || !has_layouts(input.info)) continue;
-      has_input = true;
       // Variables keep the plain layout, and so does what updates them.
       if (input.variable != none) return Layout::plain;
       if (layouts_coincide(input.info)) continue;
       (input.layout == Layout::channels_last ? last : plain) += input.info.shape.elements();
     }
-    if (!has_input && reader_prefers_channels_last(op, rule)) return Layout::channels_last;
+    for (std::size_t k = 0; k < op.outputs.size(); ++k) {
+      const LoweredTensor& output = lowered_.tensors[op.outputs[k]];
+      if (!flexible(rule.outputs, k) || !has_layouts(output.info) || layouts_coincide(output.info)) continue;
+      if (read_in_channels_last(output)) last += output.info.shape.elements();
+    }
     return last > plain ? Layout::channels_last : Layout::plain;
   }
 
-  bool reader_prefers_channels_last(const LoweredOperator& op, const LayoutRule& rule) const {
-    for (std::size_t k = 0; k < op.outputs.size(); ++k) {
-      if (!flexible(rule.outputs, k)) continue;
-      for (const std::uint32_t reader : lowered_.tensors[op.outputs[k]].consumers) {
-        if (lowered_.operators[reader].contract->layouts().prefers_channels_last) return true;
-      }
-    }
-    return false;
+  bool read_in_channels_last(const LoweredTensor& output) const {
+    return std::any_of(output.consumers.begin(), output.consumers.end(), [&](std::uint32_t reader) {
+      return lowered_.operators[reader].contract->layouts().prefers_channels_last;
+    });
   }
 
   std::uint32_t in_layout(Lowered& result, std::uint32_t tensor, Layout layout) {
