@@ -30,15 +30,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 // A vector holds neighbouring channels of one pixel. Planes are brought into that order in scratch memory
 // first, `block` channels at a time.
 
-/// Calls function(tag, channel) for vectors that cover all channels: whole ones, then single elements.
+/// Calls function(tag, channel) for vectors that cover all channels: whole ones, then of four, then single
+/// elements.
 template <typename T, typename Function>
 HWY_INLINE void for_channels(std::int64_t channels, Function function) {
-  const hn::ScalableTag<T> full;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(full));
   std::int64_t channel = 0;
-  for (; channel + lanes <= channels; channel += lanes) function(full, channel);
-  const hn::CappedTag<T, 1> single;
-  for (; channel < channels; ++channel) function(single, channel);
+  const auto cover = [&](auto d) HWY_ATTR {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    for (; channel + lanes <= channels; channel += lanes) function(d, channel);
+  };
+  cover(hn::ScalableTag<T>());
+  cover(hn::CappedTag<T, 4>());
+  cover(hn::CappedTag<T, 1>());
 }
 
 /// The integers that go with a vector of floating elements: as many, of the same size.
@@ -106,27 +109,57 @@ void max_pool_channels_last(const PoolGeometry& g, const T* x, T* y, I* index) {
   }
 }
 
-/// The results whose windows cover element `at` along one dimension, [begin, end).
-HWY_INLINE std::pair<std::int64_t, std::int64_t> positions_over(const ops::Window& window,
-                                                                std::int64_t positions, std::int64_t at) {
-  const std::int64_t padded = at + window.before;
-  const std::int64_t begin = padded < window.kernel ? 0 : (padded - window.kernel) / window.stride + 1;
-  return {begin, std::min(positions, padded / window.stride + 1)};
-}
+/// The results whose windows cover an element along one dimension, [begin, end), from element 0 on. Goes from
+/// element to element without dividing.
+class Covering {
+ public:
+  Covering(const ops::Window& window, std::int64_t positions)
+      : stride_(window.stride),
+        positions_(positions),
+        at_(window.before),
+        begin_(at_ < window.kernel ? 0 : (at_ - window.kernel) / stride_ + 1),
+        end_(at_ / stride_ + 1),
+        next_begin_(window.kernel + begin_ * stride_),
+        next_end_(end_ * stride_) {}
+
+  [[nodiscard]] HWY_INLINE std::int64_t begin() const { return begin_; }
+  [[nodiscard]] HWY_INLINE std::int64_t end() const { return std::min(positions_, end_); }
+
+  HWY_INLINE void advance() {
+    ++at_;
+    if (at_ == next_begin_) {
+      ++begin_;
+      next_begin_ += stride_;
+    }
+    if (at_ == next_end_) {
+      ++end_;
+      next_end_ += stride_;
+    }
+  }
+
+ private:
+  std::int64_t stride_;
+  std::int64_t positions_;
+  // The element's place in the padded image, and those where the next window ends before it, and begins.
+  std::int64_t at_;
+  std::int64_t begin_;
+  std::int64_t end_;
+  std::int64_t next_begin_;
+  std::int64_t next_end_;
+};
 
 /// Sums over the windows that cover a pixel: term(tag, offset of the result, element of the window).
 template <typename T, typename Term>
 void gather_channels_last(const PoolGeometry& g, T* dx, Term term) {
-  for (std::int64_t row = 0; row < g.height; ++row) {
-    const auto [i_begin, i_end] = positions_over(g.vertical, g.out_height, row);
-    for (std::int64_t column = 0; column < g.width; ++column) {
-      const auto [j_begin, j_end] = positions_over(g.horizontal, g.out_width, column);
-      for_channels<T>(g.channels, [&, i_first = i_begin, i_last = i_end, j_first = j_begin, j_last = j_end](
-                                      auto d, std::int64_t channel) HWY_ATTR {
+  Covering rows(g.vertical, g.out_height);
+  for (std::int64_t row = 0; row < g.height; ++row, rows.advance()) {
+    Covering columns(g.horizontal, g.out_width);
+    for (std::int64_t column = 0; column < g.width; ++column, columns.advance()) {
+      for_channels<T>(g.channels, [&](auto d, std::int64_t channel) HWY_ATTR {
         auto sum = hn::Zero(d);
-        for (std::int64_t i = i_first; i < i_last; ++i) {
+        for (std::int64_t i = rows.begin(); i < rows.end(); ++i) {
           const std::int64_t p = row + g.vertical.before - i * g.vertical.stride;
-          for (std::int64_t j = j_first; j < j_last; ++j) {
+          for (std::int64_t j = columns.begin(); j < columns.end(); ++j) {
             const std::int64_t q = column + g.horizontal.before - j * g.horizontal.stride;
             sum = hn::Add(sum, term(d, (i * g.out_width + j) * g.channels + channel, i, j,
                                     p * g.horizontal.kernel + q));
