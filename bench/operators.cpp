@@ -267,7 +267,9 @@ void print_products(const Settings& settings) {
 }
 
 void print_bandwidth(const Settings& settings) {
-  const auto& [kernels, batch, budget, only] = settings;
+  const auto& kernels = settings.kernels;
+  const std::int64_t batch = settings.batch;
+  const double budget = settings.budget;
   fmt::print("\nmemory-bound operators, batch {}, GB/s (milliseconds)\n{:>58} {:>16}\n", batch,
              "plain layout", "channels last");
   const auto line = [&](const std::string& name, const ContractPtr& contract,

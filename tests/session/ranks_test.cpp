@@ -74,7 +74,9 @@ INSTANTIATE_TEST_SUITE_P(All, RanksTest,
 // What is sent arrives in random order, and each rank has operators that wait for others, memory that is used
 // again, and variables that are updated in place.
 TEST_P(RanksTest, RandomGraphsGiveWhatOneOperatorAfterAnotherGives) {
-  const auto [ranks, workers, accelerators] = GetParam();
+  const int ranks = GetParam().ranks;
+  const int workers = GetParam().workers;
+  const bool accelerators = GetParam().accelerators;
   std::vector<Location> locations;
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     locations.push_back(cpu(rank));
