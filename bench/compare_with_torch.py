@@ -123,10 +123,11 @@ def main():
         run_torch(arguments)
         return
     if arguments.configurations is None:
-        import torch
-        can_compile = hasattr(torch, "compile")
-        arguments.configurations = "eager,channels_last" + ",compiled,compiled_channels_last" * can_compile
-        print(f"PyTorch {torch.__version__}: {arguments.configurations}")
+        # In a process of its own: what this one holds when it starts another counts into that one's peak memory.
+        probe = [sys.executable, "-c", "import torch; print(torch.__version__, hasattr(torch, 'compile'))"]
+        version, can_compile = subprocess.run(probe, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        arguments.configurations = "eager,channels_last" + ",compiled,compiled_channels_last" * (can_compile == "True")
+        print(f"PyTorch {version}: {arguments.configurations}", flush=True)
     configurations = arguments.configurations.split(",")
     measurements = []
     print(f"{'network':<12}{'batch':>6}{'purine/s':>11}{'torch/s':>11}{'ratio':>8}{'(range)':>16}"
