@@ -79,7 +79,7 @@ class FaultsTest(LaunchedTest):
         os.kill(run.rank_processes()[1], signal.SIGSTOP)
         _, error = self.expect_failure(
             run, time.monotonic(), r"^\[rank 1\] at \S+, silent for longer than 2 s; the process is stopped or gone, or the "
-            r"network is down(; 0/cpu:0 waited at \S+ for \S+ from rank \d)? \((after )?step \d+\)$")
+            r"network is down(; 0/cpu:0 waited at \S+ for (\S+ from rank \d|rank \d to take \S+))? \((after )?step \d+\)$")
         self.assertEqual(len(self.own_lines(error)), 1, error)
         self.expect_to_go_on()
 
