@@ -20,6 +20,7 @@
 #include "bench/operator_runner.h"
 #include "purine/backend/cpu/convolution.h"
 #include "purine/backend/cpu/kernels.h"
+#include "purine/backend/cpu/machine_probe.h"
 #include "purine/backend/cpu/worker_thread.h"
 #include "purine/ops/batch_normalization.h"
 #include "purine/ops/convolution.h"
@@ -28,52 +29,6 @@
 #include "purine/ops/pooling.h"
 #include "purine/program/kernel.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/operators.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
-HWY_BEFORE_NAMESPACE();
-namespace purine::HWY_NAMESPACE {
-namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-/// Multiply-adds that depend on nothing but themselves, enough of them to hide their latency; returns how
-/// many operations they were.
-double multiply_add(int rounds, float* result) {
-  const hn::ScalableTag<float> d;
-  const auto factor = hn::Set(d, 0.999F);
-  const auto summand = hn::Set(d, 0.001F);
-  auto a = hn::Set(d, 0.1F), b = hn::Set(d, 0.2F), c = hn::Set(d, 0.3F), e = hn::Set(d, 0.4F);
-  auto f = hn::Set(d, 0.5F), g = hn::Set(d, 0.6F), h = hn::Set(d, 0.7F), i = hn::Set(d, 0.8F);
-  auto j = hn::Set(d, 0.9F), k = hn::Set(d, 1.0F), l = hn::Set(d, 1.1F), m = hn::Set(d, 1.2F);
-  for (int round = 0; round < rounds; ++round) {
-    a = hn::MulAdd(a, factor, summand);
-    b = hn::MulAdd(b, factor, summand);
-    c = hn::MulAdd(c, factor, summand);
-    e = hn::MulAdd(e, factor, summand);
-    f = hn::MulAdd(f, factor, summand);
-    g = hn::MulAdd(g, factor, summand);
-    h = hn::MulAdd(h, factor, summand);
-    i = hn::MulAdd(i, factor, summand);
-    j = hn::MulAdd(j, factor, summand);
-    k = hn::MulAdd(k, factor, summand);
-    l = hn::MulAdd(l, factor, summand);
-    m = hn::MulAdd(m, factor, summand);
-  }
-  const auto sum =
-      hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, e)),
-              hn::Add(hn::Add(hn::Add(f, g), hn::Add(h, i)), hn::Add(hn::Add(j, k), hn::Add(l, m))));
-  *result = hn::GetLane(hn::SumOfLanes(d, sum));
-  return 12.0 * 2.0 * static_cast<double>(hn::Lanes(d)) * rounds;
-}
-
-}  // namespace
-}  // namespace purine::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace purine {
 namespace {
 
@@ -84,13 +39,11 @@ using cpu::ConvolutionAlgorithm;
 using cpu::ConvolutionPass;
 using cpu::ConvolutionProblem;
 
-HWY_EXPORT(multiply_add);
-
 double peak_gigaflops(double budget) {
   float result = 0;
   double operations = 0;
   const double seconds =
-      seconds_at_best(budget, [&] { operations = HWY_DYNAMIC_DISPATCH(multiply_add)(1000000, &result); });
+      seconds_at_best(budget, [&] { operations = cpu::run_multiply_adds(1'000'000, &result); });
   if (result == 0) fmt::print("(the sum was 0)\n");
   return operations / seconds / 1e9;
 }
@@ -358,4 +311,3 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   return purine::run(argc, argv);
 }
-#endif

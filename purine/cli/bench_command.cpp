@@ -8,12 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "purine/backend/cpu/machine_probe.h"
+#include "purine/cli/bench_operators.h"
 #include "purine/cli/commands.h"
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
 #include "purine/cli/json_progress.h"
 #include "purine/cli/launch.h"
 #include "purine/core/error.h"
+#include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
 #include "purine/session/agreement.h"
 #include "purine/session/gather_values.h"
@@ -21,6 +24,7 @@
 #include "purine/trace/transfer_meter.h"
 #include "purine/train/job_mistake.h"
 #include "purine/train/network.h"
+#include "purine/train/operator_meter.h"
 #include "purine/train/placed_graph.h"
 #include "purine/train/progress.h"
 #include "purine/train/step_trace.h"
@@ -104,6 +108,12 @@ std::filesystem::path trace_path(const std::filesystem::path& path, std::int32_t
       fmt::format("{}.rank{}{}", path.stem().string(), rank, path.extension().string()));
 }
 
+program::MeasuredMachine measure_machine(const Runtime& runtime) {
+  constexpr double seconds = 0.4;
+  const cpu::CoreRates rates = cpu::measure_core_rates(runtime.workers(), seconds);
+  return {cpu::processor_name(), runtime.workers(), rates.operations_per_second, rates.bytes_per_second};
+}
+
 train::LoadedJob bench_job(const BenchRequest& request) {
   train::LoadedJob loaded = model_job(request.model, with_parallel_options({}, request.run));
   loaded.job.optimizer.learning_rate = 0.001;
@@ -160,6 +170,14 @@ int bench(const BenchRequest& request, Launch& launch) {
     trace.emplace(request.warm_up, request.warm_up + request.steps, 1000, *runtime);
     options.trace = trace->hook();
   }
+  std::optional<train::OperatorMeter> meter;
+  if (request.ops || request.save) {
+    meter.emplace(request.warm_up, request.warm_up + request.steps, *runtime);
+    options.trace = [traced = std::move(options.trace), metered = meter->hook()](const RanEvent& event) {
+      if (traced) traced(event);
+      metered(event);
+    };
+  }
   Session session(*runtime, placed->running(), options);
   const std::vector<double> times = run(session, request, *runtime);
   const std::vector<RankFigures> ranks =
@@ -168,6 +186,9 @@ int bench(const BenchRequest& request, Launch& launch) {
     if (trace) trace->write(trace_path(*request.trace, runtime->rank()));
   });
   if (!launch.is_first()) return success;
+  std::optional<program::CostTable> costs;
+  if (meter) costs = meter->costs(measure_machine(*runtime));
+  if (request.save) io::write_file(*request.save, costs->text());
 
   const auto images = static_cast<double>(request.batch);
   const double median_rate = images / median(times);
@@ -176,22 +197,24 @@ int bench(const BenchRequest& request, Launch& launch) {
     const std::int64_t extents[] = {image.channels, image.height, image.width};
     std::vector<std::string> devices;
     for (const Location& device : setup.devices()) devices.push_back(device.text());
-    print_line(JsonObject()
-                   .add("model", request.model)
-                   .add("batch", request.batch)
-                   .add("steps", request.steps)
-                   .add("image", std::span<const std::int64_t>(extents))
-                   .add("classes", classes)
-                   .add("parameters", train::parameter_count(graph))
-                   .add("inference", request.inference)
-                   .add("devices", std::span<const std::string>(devices))
-                   .add("scheme", setup.scheme->name)
-                   .add("mesh", setup.mesh.text())
-                   .add("workers", runtime->workers())
-                   .add("images_per_s_median", median_rate)
-                   .add("images_per_s_best", best_rate)
-                   .add("peak_bytes", session.peak_bytes())
-                   .add("ranks", std::span<const JsonObject>(ranks_json(ranks, launch.endpoint()))));
+    JsonObject report;
+    report.add("model", request.model)
+        .add("batch", request.batch)
+        .add("steps", request.steps)
+        .add("image", std::span<const std::int64_t>(extents))
+        .add("classes", classes)
+        .add("parameters", train::parameter_count(graph))
+        .add("inference", request.inference)
+        .add("devices", std::span<const std::string>(devices))
+        .add("scheme", setup.scheme->name)
+        .add("mesh", setup.mesh.text())
+        .add("workers", runtime->workers())
+        .add("images_per_s_median", median_rate)
+        .add("images_per_s_best", best_rate)
+        .add("peak_bytes", session.peak_bytes())
+        .add("ranks", std::span<const JsonObject>(ranks_json(ranks, launch.endpoint())));
+    if (request.ops) add_operators(report, *costs, request.by, median(times));
+    print_line(report);
     return success;
   }
   fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} worker{}, {} of memory\n", request.model,
@@ -204,6 +227,7 @@ int bench(const BenchRequest& request, Launch& launch) {
     fmt::print("rank {} at {}: {}\n", rank, launch.endpoint()->host(static_cast<int>(rank)),
                train::transfers_text(ranks[rank].transfers));
   }
+  if (request.ops) fmt::print("\n{}", operators_text(*costs, request.by, median(times)));
   return success;
 }
 

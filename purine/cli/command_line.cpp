@@ -303,6 +303,7 @@ void CommandLine::add_bench() {
       "Examples:\n"
       "  purine bench googlenet --batch 32 --steps 10 --json\n"
       "  purine bench lenet --batch 64 --workers 1 --inference\n"
+      "  purine bench googlenet_bn --ops --by type\n"
       "  purine bench alexnet --devices emu:0-3 --scheme hybrid\n"
       "  mpirun -n 2 --host a,b --bind-to none purine bench googlenet_bn --batch 32\n\n"
       "A step is forward, loss, backward and an update with momentum, on the same random batch, which the\n"
@@ -311,7 +312,15 @@ void CommandLine::add_bench() {
       "batch, steps, image, classes, parameters, inference, devices, scheme, mesh, workers,\n"
       "images_per_s_median, images_per_s_best, peak_bytes, which was planned before the first step, and\n"
       "ranks: the bytes of each, of all variables (variable_bytes) and of those that are not learnt\n"
-      "(state_bytes), and over several processes its times and what it sent and received.",
+      "(state_bytes), and over several processes its times and what it sent and received.\n\n"
+      "--ops prints a line for each operator that a CPU worker ran, the one that took the most time first:\n"
+      "milliseconds of one core in a step, all parts together (the median), their share of all operators,\n"
+      "the rates of computing and of moving memory, as the operator's contract counts both, and the share\n"
+      "of the roofline: of what one core can do at most, multiply-adds or bytes, measured in the same run\n"
+      "while all workers' cores do the same. An algorithm with fewer operations than the definition, or\n"
+      "data that are still in the cache, can have more than 100%. In JSON these are machine, operators,\n"
+      "and busy and peak: the workers' share of busy time, and all operations of a step over the most that\n"
+      "their cores can do. Recording costs about 1%. docs/command-line.md tells the format of --save.",
       [this] { return bench_; });
   command->add_option("MODEL", bench_.model, "the model's name")->required();
   command->add_option("--batch", bench_.batch, "images of a step; default: 32")
@@ -338,6 +347,13 @@ void CommandLine::add_bench() {
   command
       ->add_option("--trace", bench_.trace,
                    "write a trace of the timed steps; rank N writes NAME.rankN.EXTENSION")
+      ->type_name("FILE");
+  CLI::Option* ops = command->add_flag("--ops", bench_.ops, "print what each operator takes");
+  command->add_option("--by", bench_.by, "what makes one line of --ops: path (default), shape or type")
+      ->type_name("WHAT")
+      ->needs(ops)
+      ->check(CLI::IsMember({"path", "shape", "type"}));
+  command->add_option("--save", bench_.save, "write what each operator takes to a file, for simulations")
       ->type_name("FILE");
   command->add_option("--convolutions", bench_.convolutions, "fastest or direct, as train.convolutions")
       ->type_name("HOW")

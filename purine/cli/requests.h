@@ -75,6 +75,9 @@ struct BenchRequest {
   bool inference = false;
   std::int64_t seed = 1;
   std::optional<std::string> trace;
+  bool ops = false;                      ///< print what each operator takes
+  std::string by = "path";               ///< with ops: how operators make one line: path, shape or type
+  std::optional<std::string> save;       ///< write what each operator takes to this file
   std::string convolutions = "fastest";  ///< as train.convolutions
   RunRequest run;
   bool json = false;

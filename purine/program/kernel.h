@@ -46,6 +46,14 @@ class Kernel {
   virtual std::size_t scratch_bytes() const { return 0; }
   /// Runs one part. Errors are thrown: Error(type, message, hint); the dispatcher adds path and location.
   virtual void run(const KernelCall& call) = 0;
+
+  /// Which of several algorithms it runs, for reports: `winograd_4`; empty where there is one alone.
+  std::string_view algorithm() const { return algorithm_; }
+  /// Whoever chooses among algorithms names it; the text must stay as it is.
+  void set_algorithm(std::string_view algorithm) { algorithm_ = algorithm; }
+
+ private:
+  std::string_view algorithm_;
 };
 
 /// What a kernel is bound to.

@@ -249,6 +249,14 @@ std::string Program::shapes(std::uint32_t op) const {
   return text;
 }
 
+std::string_view Program::algorithm(std::uint32_t op) const {
+  return kernels_[op] == nullptr ? std::string_view() : kernels_[op]->algorithm();
+}
+
+bool Program::is_view(std::uint32_t op) const {
+  return kernels_[op] == nullptr && !is_transfer(op) && !is_exchange(op);
+}
+
 std::size_t Program::structure_bytes() const {
   const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
   std::size_t total = bytes(operators_) + bytes(added_) + bytes(arguments_) + bytes(tensors_) +
@@ -358,7 +366,7 @@ std::string Program::dump() const {
   std::string text;
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
     text += path(op) + " = " + std::string(type(op)) + " " + shapes(op);
-    if (kernels_[op] == nullptr && !is_transfer(op) && !is_exchange(op)) text += " view";
+    if (is_view(op)) text += " view";
     const auto places = [&](std::span<const std::uint32_t> arguments) {
       for (const std::uint32_t argument : arguments) {
         const TensorRecord& tensor = tensors_[argument / 2];

@@ -155,6 +155,37 @@ class ToolsTest(CommandTest):
         text = self.purine("bench", "lenet", "--batch", "2", "--steps", "1", "--inference", "--image", "1,32,32").output
         self.assertRegex(text, r"\n[\d.]+ images/s median, [\d.]+ best, over 1 steps\n$")
 
+    def test_bench_tells_of_operators(self):
+        bench = ("bench", "lenet", "--batch", "4", "--steps", "3", "--workers", "2")
+        report = self.purine(*bench, "--ops", "--save", "costs.json", "--json").json()
+        machine = report["machine"]
+        self.assertEqual(machine["workers"], 2)
+        paths = [line["path"] for line in report["operators"]]
+        self.assertIn("lenet/conv1/conv2d", paths)
+        seconds = [line["seconds"] for line in report["operators"]]
+        self.assertEqual(seconds, sorted(seconds, reverse=True))
+        convolution = report["operators"][paths.index("lenet/conv1/conv2d")]
+        operations = 2 * 4 * 20 * 24 * 24 * 25
+        self.assertAlmostEqual(convolution["operations_per_second"] * convolution["seconds"] / operations, 1, delta=0.1)
+        self.assertEqual(convolution["algorithm"], "direct")
+        self.assertGreaterEqual(convolution["roofline"],
+                                0.99 * convolution["operations_per_second"] / machine["operations_per_second"])
+        table = json.loads((self.folder / "costs.json").read_text(encoding="utf-8"))
+        self.assertEqual(table["machine"], machine)
+        by_path = {entry["path"]: entry for entry in table["operators"]}
+        self.assertEqual(by_path["lenet/conv1/conv2d"]["seconds"], convolution["seconds"])
+        self.assertAlmostEqual(report["busy"] * 2 * report["batch"] / report["images_per_s_median"], sum(seconds), delta=1e-6)
+
+    def test_bench_groups_operators(self):
+        bench = ("bench", "lenet", "--batch", "4", "--steps", "2", "--ops")
+        text = self.purine(*bench, "--by", "type").output
+        self.assertRegex(text, r"\n +[\d.]+ +[\d.]+% +[\d.]+ +[\d.]+ +[\d.]+%  direct +2 x conv2d\n")
+        self.assertRegex(text, r"\n +[\d.]+ all \d+ operators; \d+ workers? busy [\d.]+% of [\d.]+ ms a step\n")
+        shapes = self.purine(*bench, "--by", "shape", "--json").json()["operators"]
+        self.assertIn("max_pool2d", " ".join(line["shape"] for line in shapes))
+        self.assertEqual(self.error_of("bench", "lenet", "--by", "type", status=2),
+                         "[command] purine bench: --by requires --ops; hint: see purine bench --help")
+
     def test_data_check(self):
         write_idx(self.folder / "set")
         write_folder(self.folder / "photographs")

@@ -310,15 +310,11 @@ std::unique_ptr<Kernel> bind_conv2d_weight_gradient(const BindContext& context,
 std::unique_ptr<Kernel> make_convolution(ConvolutionPass pass, const ConvolutionProblem& problem,
                                          ConvolutionAlgorithm algorithm) {
   PURINE_CHECK(can_compute(algorithm, problem));
-  switch (algorithm) {
-    case ConvolutionAlgorithm::winograd_2:
-      return winograd(pass, problem, 2);
-    case ConvolutionAlgorithm::winograd_4:
-      return winograd(pass, problem, 4);
-    case ConvolutionAlgorithm::direct:
-      break;
-  }
-  return direct_convolution(pass, problem);
+  std::unique_ptr<Kernel> kernel = algorithm == ConvolutionAlgorithm::direct
+                                       ? direct_convolution(pass, problem)
+                                       : winograd(pass, problem, tile_of(algorithm));
+  kernel->set_algorithm(name_of(algorithm));
+  return kernel;
 }
 
 void set_convolutions(KernelRegistry& registry, const ChooseConvolution& choose) {

@@ -3,14 +3,11 @@
 #include "purine/backend/cpu/winograd.h"
 
 namespace purine::cpu {
-namespace {
 
-/// Outputs of a tile a side.
 int tile_of(ConvolutionAlgorithm algorithm) {
+  PURINE_CHECK(algorithm != ConvolutionAlgorithm::direct);
   return algorithm == ConvolutionAlgorithm::winograd_2 ? 2 : 4;
 }
-
-}  // namespace
 
 std::string_view name_of(ConvolutionAlgorithm algorithm) {
   switch (algorithm) {

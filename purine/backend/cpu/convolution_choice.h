@@ -16,6 +16,8 @@ enum class ConvolutionPass : std::uint8_t { forward, input_gradient, weight_grad
 enum class ConvolutionAlgorithm : std::uint8_t { direct, winograd_2, winograd_4 };
 
 std::string_view name_of(ConvolutionAlgorithm algorithm);
+/// Outputs of a tile a side, of an algorithm that has tiles.
+int tile_of(ConvolutionAlgorithm algorithm);
 
 /// A convolution in f32, by the shapes of its forward operator: image [N, C, H, W], weight
 /// [O, C / groups, KH, KW], output [N, O, OH, OW].
