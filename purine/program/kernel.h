@@ -23,6 +23,9 @@ struct KernelCall {
       nullptr;  ///< scratch_bytes() bytes of the worker's own, aligned to 64; undefined content
   std::int64_t iteration = 0;  ///< counted from the start of training, across resumes
   int part = 0;                ///< which part, below parts()
+  /// True where the last that used the scratch memory was another part of this same execution, whose content
+  /// it still has: what all parts make anew, such as weights in another format, need not be made again.
+  bool scratch_kept = false;
 
   template <typename T>
   const T* input(int index) const {

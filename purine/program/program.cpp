@@ -332,8 +332,7 @@ void Program::poison(std::span<std::byte> output, const std::uint32_t* arguments
   }
 }
 
-void Program::run(std::uint32_t op, std::int64_t iteration, int part, std::byte* scratch,
-                  std::ptrdiff_t shift) {
+void Program::run(std::uint32_t op, std::int64_t iteration, int part, Scratch scratch, std::ptrdiff_t shift) {
   Kernel* const kernel = kernels_[op].get();
   if (kernel == nullptr) return;
   const OperatorRecord& record = operators_[op];
@@ -349,9 +348,10 @@ void Program::run(std::uint32_t op, std::int64_t iteration, int part, std::byte*
   for (std::size_t i = 0; i < count; ++i) pointers[i] = address(arguments[i], iteration) + shift;
   KernelCall call{{pointers, record.input_count},
                   {pointers + record.input_count, record.output_count},
-                  scratch,
+                  scratch.memory,
                   iteration,
-                  part};
+                  part,
+                  scratch.kept};
   if (poison_freed_) {
     for (std::size_t i = record.input_count; i < count; ++i) {
       poison({pointers[i], info(arguments[i]).bytes()}, arguments, {pointers, record.input_count});

@@ -109,9 +109,14 @@ class Program {
   /// first run, and while nothing runs.
   void bind(std::span<std::byte* const> arenas, std::span<std::byte* const> variables);
   int parts(std::uint32_t op) const;
-  /// Runs a part of an operator, with scratch of `memory().scratch_per_worker` bytes.
+  /// Scratch memory of `memory().scratch_per_worker` bytes. `kept` as KernelCall::scratch_kept.
+  struct Scratch {
+    std::byte* memory = nullptr;
+    bool kept = false;
+  };
+  /// Runs a part of an operator.
   /// `shift` is added to all addresses: a device whose kernels see its memory elsewhere than it is named.
-  void run(std::uint32_t op, std::int64_t iteration, int part, std::byte* scratch, std::ptrdiff_t shift = 0);
+  void run(std::uint32_t op, std::int64_t iteration, int part, Scratch scratch, std::ptrdiff_t shift = 0);
   /// An operator that only moves bytes from one place to another over a queue.
   bool is_transfer(std::uint32_t op) const;
   struct Transfer {

@@ -55,6 +55,7 @@ SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOpti
 void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
                            std::span<const AlignedBuffer> scratch) {
   scratch_ = scratch;
+  scratch_use_.resize(scratch.size());
   std::vector<std::byte*> arenas;
   for (const Location& place : program_->places()) {
     arenas.push_back(memory.arena(place));
@@ -80,6 +81,12 @@ void SessionProgram::start(Runtime& runtime, const DeviceMemory& memory,
     options.trace = [this](const Execution& execution) { ran(execution); };
   }
   dispatcher_ = std::make_unique<Dispatcher>(program_->marked_graph(), *this, std::move(lanes), options);
+}
+
+void SessionProgram::begin_at(std::int64_t iteration) {
+  base_ = iteration - dispatcher_->finished();
+  // Another program may have used the scratch memory, and an iteration may be run again with other values.
+  std::fill(scratch_use_.begin(), scratch_use_.end(), ScratchUse{});
 }
 
 void SessionProgram::ran(const Execution& execution) {
@@ -149,7 +156,12 @@ void SessionProgram::run(std::uint32_t op, std::int64_t iteration, int part, int
   prepare_this_thread();
   const WaitMeter::Scope running(meter_, brings_data_[op]);
   const trace::TransferMeter::Computing computing(transfer_meter_);
-  program_->run(op, iteration + base_, part, scratch_[static_cast<std::size_t>(worker)].data());
+  ScratchUse& use = scratch_use_[static_cast<std::size_t>(worker)];
+  const std::int64_t absolute = iteration + base_;
+  const bool kept = use.op == op && use.iteration == absolute;
+  use.iteration = -1;  // what a part leaves that fails is nothing
+  program_->run(op, absolute, part, {scratch_[static_cast<std::size_t>(worker)].data(), kept});
+  use = {op, absolute};
 }
 
 void SessionProgram::issue(std::uint32_t op, std::int64_t iteration, Queue& queue) {
@@ -166,7 +178,7 @@ void SessionProgram::issue(std::uint32_t op, std::int64_t iteration, Queue& queu
                   const trace::TransferMeter::Computing computing(transfer_meter_);
                   const std::ptrdiff_t shift = static_cast<const emu::NativeQueue*>(native)->shift;
                   for (int part = 0; part < program_->parts(op); ++part) {
-                    program_->run(op, absolute, part, scratch + shift, shift);
+                    program_->run(op, absolute, part, {scratch + shift, part > 0}, shift);
                   }
                 },
                 0});

@@ -34,7 +34,7 @@ class SessionProgram final : public Executor {
   void start(Runtime& runtime, const DeviceMemory& memory, std::span<const AlignedBuffer> scratch);
 
   /// While nothing runs: the next iteration of the dispatcher is this one.
-  void begin_at(std::int64_t iteration) { base_ = iteration - dispatcher_->finished(); }
+  void begin_at(std::int64_t iteration);
   void admit(std::int64_t end) { dispatcher_->admit(end - base_); }
   bool wait_for(std::int64_t iteration) { return dispatcher_->wait_for(iteration - base_); }
   std::optional<bool> wait_for(std::int64_t iteration, std::chrono::nanoseconds limit) {
@@ -78,6 +78,12 @@ class SessionProgram final : public Executor {
   std::vector<std::uint8_t> brings_data_;  // by operator
   std::optional<Arrivals> arrivals_;       // none if there is one process alone
   std::span<const AlignedBuffer> scratch_;
+  // By worker, what its scratch memory holds: that of the last part it ran. Each writes its own.
+  struct alignas(64) ScratchUse {
+    std::uint32_t op = 0;
+    std::int64_t iteration = -1;
+  };
+  std::vector<ScratchUse> scratch_use_;
   std::vector<std::byte*> device_scratch_;  // by place; null for CPUs
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::vector<std::vector<std::byte>>> ring_;  // by iteration, by watched tensor

@@ -177,6 +177,9 @@ TEST(KernelSweep, PartsInAnyOrderGiveTheSameBits) {
       expect_equal(
           run_operator(large->contract, inputs, {.layout = layout, .part_order = PartOrder::shuffled}),
           expected, "parts in another order");
+      expect_equal(run_operator(large->contract, inputs,
+                                {.layout = layout, .part_order = PartOrder::shuffled, .keep_scratch = true}),
+                   expected, "parts that find the scratch memory of others");
     }
   });
   // Most types have kernels in parts; that they were reached is part of the test.

@@ -29,6 +29,8 @@ struct RunOptions {
   bool in_place = false;
   int only_sharing = -1;
   PartOrder part_order = PartOrder::ascending;
+  /// Each part finds in the scratch memory what the one before it left, as on a worker that runs several.
+  bool keep_scratch = false;
   std::uint64_t seed = 1;
   std::uint64_t stream = 2;
   std::int64_t iteration = 0;
@@ -115,8 +117,9 @@ class BoundOperator {
     call.outputs = output_pointers_;
     call.iteration = options_.iteration;
     for (const int part : order) {
+      call.scratch_kept = options_.keep_scratch && part != order.front();
       if (!scratch_.empty()) {
-        std::memset(scratch_[0].data(), 0xff, scratch_[0].size());
+        if (!call.scratch_kept) std::memset(scratch_[0].data(), 0xff, scratch_[0].size());
         call.scratch = scratch_[0].data();
       }
       call.part = part;

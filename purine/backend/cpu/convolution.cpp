@@ -18,8 +18,8 @@ using ops::Conv2dOptions;
 
 /// The least operations of a part: some ten microseconds.
 constexpr double operations_per_part = 4e6;
-/// Each part brings the weights into the primitive's format, about 0.3 ns an element; with this many pixels a
-/// part, that is about 2% of the convolution's time.
+/// Each part may have to bring the weights into the primitive's format, about 0.3 ns an element; with this
+/// many pixels a part, that is about 2% of the convolution's time.
 constexpr double pixels_per_part = 800;
 
 /// The geometry of a convolution as oneDNN takes it.
@@ -81,7 +81,7 @@ Sequence forward_sequence(const Problem& whole, std::int64_t begin, std::int64_t
   Sequence sequence;
   const auto desc = forward_desc(sequence, problem, has_bias);
   const auto image = sequence.input(0, problem.image_desc(), begin * problem.image_bytes());
-  const auto weight = sequence.converted(sequence.input(1, problem.weight_desc()), desc.weights_desc());
+  const auto weight = sequence.converted_once(sequence.input(1, problem.weight_desc()), desc.weights_desc());
   const auto output = sequence.output(0, problem.output_desc(), begin * problem.output_bytes());
   if (has_bias) {
     const auto bias = sequence.input(2, problem.bias_desc());
@@ -104,7 +104,7 @@ Sequence input_gradient_sequence(const Problem& whole, std::int64_t begin, std::
       onednn::in_any_format(problem.weight_desc()), problem.output_desc(), geometry.strides, geometry.dilates,
       geometry.padding_before, geometry.padding_after);
   const auto output = sequence.input(0, problem.output_desc(), begin * problem.output_bytes());
-  const auto weight = sequence.converted(sequence.input(1, problem.weight_desc()), desc.weights_desc());
+  const auto weight = sequence.converted_once(sequence.input(1, problem.weight_desc()), desc.weights_desc());
   const auto image = sequence.output(0, problem.image_desc(), begin * problem.image_bytes());
   sequence.add<dnnl::convolution_backward_data>(
       desc, {{DNNL_ARG_DIFF_DST, output}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, image}});

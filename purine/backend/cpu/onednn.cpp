@@ -94,12 +94,26 @@ Sequence::Argument Sequence::converted(Argument argument, const dnnl::memory::de
   return other;
 }
 
+Sequence::Argument Sequence::converted_once(Argument argument, const dnnl::memory::desc& desc) {
+  const std::size_t steps = steps_.size();
+  const Argument result = converted(argument, desc);
+  if (steps_.size() > steps) {
+    steps_.back().once = true;
+    converted_once_.emplace_back(slots_[result].offset, desc);
+  }
+  return result;
+}
+
 void Sequence::copy(Argument from, Argument to) {
   const auto primitive_desc = guarded([&] {
     return dnnl::reorder::primitive_desc(engine_, slots_[from].memory.get_desc(), engine_,
                                          slots_[to].memory.get_desc(), attributes_);
   });
   add<dnnl::reorder>(primitive_desc, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+  Step& step = steps_.back();
+  step.is_copy = true;
+  step.from = from;
+  step.to = to;
 }
 
 void Sequence::add(dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
@@ -141,6 +155,11 @@ void Sequence::run(const KernelCall& call) {
     guarded([&] { slot.memory.set_data_handle(base + slot.offset); });
   }
   for (const Step& step : steps_) {
+    if (step.once && call.scratch_kept) continue;
+    if (step.is_copy &&
+        slots_[step.from].memory.get_data_handle() == slots_[step.to].memory.get_data_handle()) {
+      continue;
+    }
     const dnnl_status_t status = dnnl_primitive_execute(
         step.primitive.get(), stream_.get(), static_cast<int>(step.arguments.size()), step.arguments.data());
     if (status != dnnl_success) fail("could not execute a primitive");
@@ -152,7 +171,21 @@ void Sequence::fail(const char* what) {
 }
 
 SequenceKernel::SequenceKernel(std::vector<Sequence> parts) : parts_(std::move(parts)) {
-  for (const Sequence& part : parts_) scratch_bytes_ = std::max(scratch_bytes_, part.scratch_bytes());
+  for (const Sequence& part : parts_) {
+    scratch_bytes_ = std::max(scratch_bytes_, part.scratch_bytes());
+    alike_ = alike_ && part.converts_once_as(parts_.front());
+  }
+}
+
+void SequenceKernel::run(const KernelCall& call) {
+  Sequence& part = parts_[static_cast<std::size_t>(call.part)];
+  if (alike_ || !call.scratch_kept) {
+    part.run(call);
+    return;
+  }
+  KernelCall anew = call;
+  anew.scratch_kept = false;
+  part.run(anew);
 }
 
 }  // namespace purine::cpu::onednn

@@ -61,7 +61,12 @@ class Sequence {
   /// The argument in another format: itself where it has this one already, else an intermediate that it is
   /// copied to before what is added next.
   Argument converted(Argument argument, const dnnl::memory::desc& desc);
-  /// Adds a copy from one format to another.
+  /// The same for an argument that is the same in all parts of a kernel, as weights are: where the scratch
+  /// memory is kept from another part, it isn't copied again (see SequenceKernel).
+  Argument converted_once(Argument argument, const dnnl::memory::desc& desc);
+  /// True if what this sequence converts once, another one finds at the same place in the same format.
+  bool converts_once_as(const Sequence& other) const { return converted_once_ == other.converted_once_; }
+  /// Adds a copy from one format to another; nothing is done where both turn out to be the same memory.
   void copy(Argument from, Argument to);
   /// Adds a primitive, with its arguments as pairs of oneDNN's number (DNNL_ARG_SRC) and ours.
   template <typename Primitive>
@@ -111,6 +116,10 @@ class Sequence {
   struct Step {
     dnnl::primitive primitive;
     std::vector<dnnl_exec_arg_t> arguments;
+    bool once = false;     // not where the scratch memory is kept
+    bool is_copy = false;  // not where its two arguments, `from` and `to`, lie at one place
+    Argument from = 0;
+    Argument to = 0;
   };
 
   Argument add_slot(Place place, int index, std::int64_t offset, const dnnl::memory::desc& desc);
@@ -132,21 +141,25 @@ class Sequence {
   dnnl::primitive_attr attributes_;
   std::vector<Slot> slots_;
   std::vector<Step> steps_;
+  std::vector<std::pair<std::int64_t, dnnl::memory::desc>>
+      converted_once_;  // place in the scratch memory, format
   std::size_t intermediate_bytes_ = 0;
   std::size_t scratchpad_bytes_ = 0;
 };
 
-/// A kernel whose every part is a sequence.
+/// A kernel whose every part is a sequence. What they convert once is converted once a worker and execution,
+/// if it has the same format for all of them.
 class SequenceKernel final : public Kernel {
  public:
   explicit SequenceKernel(std::vector<Sequence> parts);
   int parts() const override { return static_cast<int>(parts_.size()); }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  void run(const KernelCall& call) override { parts_[static_cast<std::size_t>(call.part)].run(call); }
+  void run(const KernelCall& call) override;
 
  private:
   std::vector<Sequence> parts_;
   std::size_t scratch_bytes_ = 0;
+  bool alike_ = true;
 };
 
 }  // namespace purine::cpu::onednn

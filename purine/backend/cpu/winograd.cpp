@@ -107,20 +107,26 @@ class WinogradCorrelation final : public Kernel {
     pixels_ = arrays.add(elements() * pixel_step_);
     products_ = arrays.add(elements() * product_step_);
     zeros_ = arrays.add(channels);
+    transformed_ = arrays.add(sizeof(std::int64_t) / sizeof(float));
     scratch_bytes_ = arrays.bytes();
   }
 
   int parts() const override { return static_cast<int>(tile_parts_ * channel_parts_); }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
   void run(const KernelCall& call) override {
-    const auto [first_channel, end_channel] = channels_of(call.part % channel_parts_);
-    const auto [first_tile, end_tile] =
-        range_of_part(tiles_.count, 1, call.part / channel_parts_, tile_parts_);
+    // Parts of the same channels follow one another, and share the transformed weights where they can.
+    const std::int64_t channel_part = call.part / tile_parts_;
+    const auto [first_channel, end_channel] = channels_of(channel_part);
+    const auto [first_tile, end_tile] = range_of_part(tiles_.count, 1, call.part % tile_parts_, tile_parts_);
     auto* scratch = reinterpret_cast<float*>(call.scratch);
-    std::fill_n(scratch + zeros_, c_.image.channels, 0.0F);
     const Panels panels(end_channel - first_channel);
-    transform_weights(call.input<float>(1) + first_channel * c_.weight_steps.output, panels,
-                      scratch + weights_);
+    auto* transformed = reinterpret_cast<std::int64_t*>(scratch + transformed_);
+    if (!call.scratch_kept || *transformed != channel_part) {
+      std::fill_n(scratch + zeros_, c_.image.channels, 0.0F);
+      transform_weights(call.input<float>(1) + first_channel * c_.weight_steps.output, panels,
+                        scratch + weights_);
+      *transformed = channel_part;
+    }
     const float* bias = c_.has_bias ? call.input<float>(2) + first_channel : nullptr;
     const std::int64_t blocks = (end_tile - first_tile + block_tiles_ - 1) / block_tiles_;
     for (std::int64_t block = 0; block < blocks; ++block) {
@@ -209,6 +215,7 @@ class WinogradCorrelation final : public Kernel {
   std::int64_t pixels_ = 0;
   std::int64_t products_ = 0;
   std::int64_t zeros_ = 0;
+  std::int64_t transformed_ = 0;  // whose channels' weights are in the scratch memory: a number of part
   std::size_t scratch_bytes_ = 0;
 };
 

@@ -381,7 +381,10 @@ class WinogradPartsTest : public ::testing::TestWithParam<int> {
     EXPECT_TRUE(bound.run(inputs) == results) << "again";
     for (const test::PartOrder order : {test::PartOrder::descending, test::PartOrder::shuffled}) {
       options.part_order = order;
-      EXPECT_TRUE(test::run_operator(contract, inputs, options) == results) << "another order";
+      for (const bool keep_scratch : {false, true}) {
+        options.keep_scratch = keep_scratch;
+        EXPECT_TRUE(test::run_operator(contract, inputs, options) == results) << "another order";
+      }
     }
     return results;
   }
