@@ -4,6 +4,7 @@
 #include <map>
 
 #include "purine/core/error.h"
+#include "purine/program/half_copy.h"
 #include "purine/program/ranges.h"
 
 namespace purine::program {
@@ -52,6 +53,7 @@ struct Group {
   std::uint32_t slots = 1;
   std::vector<std::uint32_t> version;  // the tensors that hold the newest content
   std::vector<std::uint32_t> tensors;
+  bool waits_for_ranks = false;  // an operator that touches it ends only when another rank has done something
 };
 
 class Planner {
@@ -68,7 +70,7 @@ class Planner {
     plan_.tensors.resize(lowered.tensors.size());
     plan_.elided.assign(lowered.operators.size(), false);
     plan_.arenas.resize(lowered.places.size());
-    free_.resize(lowered.places.size());
+    free_.resize(2 * lowered.places.size());
   }
 
   MemoryPlan run() {
@@ -252,6 +254,7 @@ class Planner {
   /// Touchers of a group after which nobody else touches it as far as values tell: its readers, and producers
   /// whose output nobody reads. An operator that is a view has nothing to do and touches nothing.
   void find_lifetimes() {
+    find_waits();
     last_touchers_.resize(groups_.size());
     entries_.resize(groups_.size());
     ends_.assign(groups_.size(), 0);
@@ -267,10 +270,25 @@ class Planner {
       std::sort(touchers.begin(), touchers.end());
       touchers.erase(std::unique(touchers.begin(), touchers.end()), touchers.end());
       for (const std::uint32_t op : touchers) ends_[g] = std::max(ends_[g], position_[op]);
+      groups_[g].waits_for_ranks = std::any_of(touchers.begin(), touchers.end(),
+                                               [&](std::uint32_t op) { return waits_for_ranks_[op]; });
       for (const std::uint32_t op : touchers) {
         if (!produces_for_others(op, g)) last_touchers_[g].push_back(op);
         if (!reads_of(op, g)) entries_[g].push_back(op);
       }
+    }
+  }
+
+  /// Sends, receives, and what depends on a receive within an iteration.
+  void find_waits() {
+    waits_for_ranks_.assign(lowered_.operators.size(), false);
+    for (const std::uint32_t op : order_) {
+      const std::vector<std::uint32_t>& inputs = lowered_.operators[op].inputs;
+      waits_for_ranks_[op] = as_half_copy(*lowered_.operators[op].contract) != nullptr ||
+                             std::any_of(inputs.begin(), inputs.end(), [&](std::uint32_t input) {
+                               const std::uint32_t producer = lowered_.tensors[input].producer;
+                               return producer != none && waits_for_ranks_[producer];
+                             });
     }
   }
 
@@ -301,6 +319,11 @@ class Planner {
     std::vector<std::uint32_t> holders;  // all of them precede whoever takes the segment
   };
   using FreeSegments = std::map<std::size_t, Segment>;  // by offset
+
+  /// Where a group takes its bytes from, and puts them back.
+  std::uint32_t pool_of(const Group& group) const {
+    return 2 * group.place + (group.waits_for_ranks ? 1 : 0);
+  }
 
   void place() {
     std::vector<std::vector<std::uint32_t>> ending(order_.size());
@@ -335,6 +358,7 @@ class Planner {
   /// `op`, at `position`, is the first of the group's entries.
   std::size_t allocate(std::uint32_t g, std::uint32_t op, std::uint32_t position) {
     const std::uint32_t place = groups_[g].place;
+    FreeSegments& free = free_[pool_of(groups_[g])];
     const std::size_t bytes = round_up(groups_[g].bytes);
     if (bytes == 0) return 0;
     const auto implied = [&](const Segment& segment) {
@@ -346,19 +370,19 @@ class Planner {
     };
     Choice choice;
     if (options_.reuse) {
-      choice = best_run(free_[place], bytes, implied);
+      choice = best_run(free, bytes, implied);
       if (!choice.found) {
-        choice = best_run(free_[place], bytes,
+        choice = best_run(free, bytes,
                           [&](const Segment& segment) { return distant(segment) || implied(segment); });
       }
     }
     if (!choice.found) {
       const std::size_t offset = plan_.arenas[place].bytes;
       plan_.arenas[place].bytes += bytes;
-      first_taken_.push_back({place, offset, bytes, g});
+      first_taken_.push_back({pool_of(groups_[g]), offset, bytes, g});
       return offset;
     }
-    take(free_[place], choice.first, bytes, g);
+    take(free, choice.first, bytes, g);
     return choice.first;
   }
 
@@ -416,14 +440,14 @@ class Planner {
 
   void release(std::uint32_t g, std::uint32_t position) {
     if (groups_[g].bytes == 0) return;
-    free_[groups_[g].place].emplace(groups_[g].offset,
-                                    Segment{round_up(groups_[g].bytes), position, last_touchers_[g]});
+    free_[pool_of(groups_[g])].emplace(groups_[g].offset,
+                                       Segment{round_up(groups_[g].bytes), position, last_touchers_[g]});
   }
 
   /// After the last operator every byte is free, held by the last touchers of its last content.
   void wrap_around() {
     for (const FirstTaken& first : first_taken_) {
-      FreeSegments& free = free_[first.place];
+      FreeSegments& free = free_[first.pool];
       auto segment = free.upper_bound(first.offset);
       PURINE_CHECK(segment != free.begin());
       for (--segment; segment != free.end() && segment->first < first.offset + first.bytes; ++segment) {
@@ -473,7 +497,7 @@ class Planner {
   }
 
   struct FirstTaken {
-    std::uint32_t place;
+    std::uint32_t pool;
     std::size_t offset;
     std::size_t bytes;
     std::uint32_t group;
@@ -490,7 +514,8 @@ class Planner {
   std::vector<std::vector<std::uint32_t>> entries_;      // of each group
   std::vector<std::vector<std::uint32_t>> orders_into_;  // by operator
   std::vector<std::uint32_t> ends_;
-  std::vector<FreeSegments> free_;  // by place
+  std::vector<bool> waits_for_ranks_;  // by operator
+  std::vector<FreeSegments> free_;     // by pool
   std::vector<FirstTaken> first_taken_;
   Ancestors ancestors_;
   MemoryPlan plan_;

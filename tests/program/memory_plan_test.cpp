@@ -312,6 +312,34 @@ TEST(MemoryPlanTest, GivesAChainTwoPlaces) {
   EXPECT_EQ(plan_of(graph).arenas[0].bytes, 2 * 8000U);
 }
 
+// A chain of which one tensor is sent to another rank: nothing but its own producer, an iteration later,
+// waits until it has gone.
+TEST(MemoryPlanTest, WhatIsSentSharesNoBytesWithWhatWaitsForNobody) {
+  Graph graph;
+  const Variable v =
+      graph.variable("v", {{10}, DType::i64}, std::make_shared<Mix>(Mix::Options{.outputs = {10}}));
+  graph.set_next(v,
+                 mix(graph, {v}, {.outputs = {10}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output());
+  Tensor x = mix(graph, {v}, {.outputs = {1000}}).output();
+  for (int i = 0; i < 40; ++i) {
+    x = mix(graph, {x}, {.salt = i, .outputs = {1000}}).output();
+    if (i == 3) graph.watch(ops::copy(x, {1, DeviceKind::cpu, 0}));
+  }
+  graph.watch(x);
+  const Lowered lowered = lower(graph, 0);
+  const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
+  EXPECT_EQ(plan.arenas[0].bytes, 3 * 8000U);
+  int waits = 0;
+  for (const StorageOrder& order : plan.orders) {
+    const LoweredOperator& before = lowered.operators[order.before];
+    if (before.contract->type() != "send") continue;
+    ++waits;
+    EXPECT_EQ(order.after, lowered.tensors[before.inputs[0]].producer);
+    EXPECT_EQ(order.delay, 1U);
+  }
+  EXPECT_EQ(waits, 1);
+}
+
 TEST(MemoryPlanTest, ComputesInPlaceWhereTheContractAllowsIt) {
   Graph graph;
   Tensor x = mix(graph, {}, {.outputs = {1000}}).output();
