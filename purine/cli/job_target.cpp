@@ -68,13 +68,15 @@ const train::LoadedJob& Attempt::get() const {
 }
 
 std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run,
-                                      Endpoint* endpoint, int cores) {
+                                      const Process& process) {
   RuntimeOptions options;
-  options.endpoint = endpoint;
+  options.endpoint = process.endpoint;
+  options.network_bytes_per_second = process.network_bytes_per_second;
   options.workers = run.workers > 0 ? run.workers : static_cast<int>(loaded.job.train.workers);
   options.direct_convolutions = loaded.job.train.convolutions == "direct";
-  if (options.workers == 0) options.workers = cores;
-  options.devices = train::parallel_setup(loaded, endpoint != nullptr ? endpoint->size() : 1).devices();
+  if (options.workers == 0) options.workers = process.cores;
+  options.devices =
+      train::parallel_setup(loaded, process.endpoint != nullptr ? process.endpoint->size() : 1).devices();
   try {
     return std::make_unique<Runtime>(options);
   } catch (const Error& error) {

@@ -25,10 +25,17 @@ train::LoadedJob model_job(std::string_view model, std::span<const train::JobSet
 /// The settings, and the options for devices as settings of [parallel].
 std::vector<train::JobSetting> with_parallel_options(std::vector<train::JobSetting> settings,
                                                      const RunRequest& run);
+/// What this process has of its own among those of a run.
+struct Process {
+  Endpoint* endpoint = nullptr;  ///< null if it is the only one
+  int cores = 0;                 ///< for it alone; 0: those that there are
+  /// What it sends to others; see RuntimeOptions.
+  double network_bytes_per_second = RuntimeOptions().network_bytes_per_second;
+};
 /// The runtime with a job's devices; one that is not here is an Error at the place that names it. Workers are
-/// as the request says, or else the job, or one for each of so many cores (0: of those that there are).
+/// as the request says, or else the job, or one for each core.
 std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run,
-                                      Endpoint* endpoint = nullptr, int cores = 0);
+                                      const Process& process = {});
 
 /// A job that could be loaded or not: every process needs to know of the others before it may give up.
 class Attempt {

@@ -46,9 +46,14 @@ train::LoadedJob Launch::agree_on(const Attempt& own, bool is_in_run_folder) {
 }
 
 std::unique_ptr<Runtime> Launch::make_runtime(const train::LoadedJob& loaded, const RunRequest& run) {
-  const int cores = endpoint_ ? net::own_cores(*endpoint_) : 0;
+  Process process;
+  if (endpoint_) process = {endpoint(), net::own_cores(*endpoint_)};
+  if (ranks() > 1) {
+    const auto rank = static_cast<std::size_t>(endpoint_->rank());
+    process.network_bytes_per_second = net::measure_links(*endpoint_)[rank].bytes_per_second;
+  }
   std::unique_ptr<Runtime> runtime;
-  at_all_ranks(endpoint(), [&] { runtime = cli::make_runtime(loaded, run, endpoint(), cores); });
+  at_all_ranks(endpoint(), [&] { runtime = cli::make_runtime(loaded, run, process); });
   return runtime;
 }
 

@@ -37,7 +37,7 @@ class Launch {
   /// else each has its own, and all must have one. A collective call.
   train::LoadedJob agree_on(const Attempt& own, bool is_in_run_folder);
   /// The devices that a job has at this rank, for as many workers as the command or the job says, or as the
-  /// process has cores for itself. A collective call.
+  /// process has cores for itself. Measures the network before. A collective call.
   std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run);
 
   /// Calls the body of a command and returns its exit status. What it throws ends the run at all ranks. One

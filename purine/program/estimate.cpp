@@ -12,13 +12,12 @@ double estimate_seconds(const Cost& cost) {
   return start + std::max(cost.operations / operations_per_second, cost.bytes / bytes_per_second);
 }
 
-double estimate_message_seconds(double bytes) {
-  constexpr double bytes_per_second = 1.25e9;
+double estimate_message_seconds(double bytes, double bytes_per_second) {
   constexpr double start = 50e-6;
   return start + bytes / bytes_per_second;
 }
 
-std::vector<Remaining> remaining_after(Graph& graph) {
+std::vector<Remaining> remaining_after(Graph& graph, double network_bytes_per_second) {
   std::vector<float> seconds(graph.operator_count());
   std::vector<TensorInfo> infos;
   for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
@@ -30,8 +29,9 @@ std::vector<Remaining> remaining_after(Graph& graph) {
     const Cost cost = op.contract().cost(inputs, std::span<const TensorInfo>(infos).subspan(inputs.size()));
     const bool message =
         op.contract().crosses_locations() && op.input(0).location().rank != op.location().rank;
-    seconds[i] = static_cast<float>(message ? estimate_message_seconds(static_cast<double>(infos[0].bytes()))
-                                            : estimate_seconds(cost));
+    seconds[i] = static_cast<float>(
+        message ? estimate_message_seconds(static_cast<double>(infos[0].bytes()), network_bytes_per_second)
+                : estimate_seconds(cost));
   }
   std::vector<Remaining> remaining(graph.tensor_count());
   const auto walk = [&](float Remaining::*part) {

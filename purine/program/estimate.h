@@ -11,8 +11,8 @@ namespace purine::program {
 /// Roughly the seconds of an operator, enough to rank operators: a roofline of one core, and the price of a
 /// start.
 double estimate_seconds(const Cost& cost);
-/// Of a message between two ranks: what 10 Gbit/s Ethernet takes.
-double estimate_message_seconds(double bytes);
+/// Of a message between two ranks, over a network that carries so much from each of them.
+double estimate_message_seconds(double bytes, double bytes_per_second);
 
 /// How long an iteration goes on after a tensor is there.
 struct Remaining {
@@ -23,6 +23,6 @@ struct Remaining {
 /// By the graph's tensor, what remains of two iterations once it is there: the longest chain of operators
 /// behind it, at whatever rank they are. It is what a rank that lowers its own part alone can't see behind
 /// what it sends.
-std::vector<Remaining> remaining_after(Graph& graph);
+std::vector<Remaining> remaining_after(Graph& graph, double network_bytes_per_second);
 
 }  // namespace purine::program

@@ -136,34 +136,70 @@ struct Schedule {
   double period = 0;
 };
 
+// What the latest starts follow from, by operator.
+struct Estimates {
+  std::span<const double> costs;
+  std::span<const double> remaining_in_first;
+  std::span<const double> remaining_in_second;
+  const std::vector<bool>& on_line;
+};
+
+// Sorts an order that all edges without tokens follow by the earliest starts, which follow them too.
+void sort_by_earliest_start(std::vector<std::uint32_t>& order, const Adjacency& outgoing,
+                            std::span<const double> costs) {
+  std::vector<double> starts(costs.size(), 0);
+  for (const std::uint32_t op : order) {
+    for (const MarkedEdge& edge : outgoing.of(op)) {
+      if (edge.tokens == 0) starts[edge.to] = std::max(starts[edge.to], starts[op] + costs[op]);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return starts[a] < starts[b]; });
+}
+
+// Tails of one iteration: of the paths alone, and with what the line has to do.
+struct Tails {
+  std::vector<double> path;
+  std::vector<double> loaded;
+  double length() const { return loaded.empty() ? 0 : *std::max_element(loaded.begin(), loaded.end()); }
+};
+
+// `order` is sorted by the earliest starts, if there is a line. `line` is what the line has to do in the part
+// that was walked through, and what follows that. Of the second iteration `next` is null.
+Tails walk_back(std::span<const std::uint32_t> order, const Adjacency& outgoing,
+                std::span<const double> costs, std::span<const double> remaining,
+                const std::vector<bool>& on_line, const Tails* next, double& line) {
+  Tails tails{std::vector<double>(costs.size()), std::vector<double>(costs.size())};
+  for (auto op = order.rbegin(); op != order.rend(); ++op) {
+    double path = remaining[*op];
+    double loaded = remaining[*op];
+    for (const MarkedEdge& edge : outgoing.of(*op)) {
+      const Tails* follows = edge.tokens == 0 ? &tails : edge.tokens == 1 ? next : nullptr;
+      if (follows == nullptr) continue;
+      path = std::max(path, follows->path[edge.to]);
+      loaded = std::max(loaded, follows->loaded[edge.to]);
+    }
+    if (on_line[*op]) loaded = std::max(loaded, line);
+    tails.path[*op] = costs[*op] + path;
+    tails.loaded[*op] = costs[*op] + loaded;
+    if (on_line[*op]) line = tails.loaded[*op];
+  }
+  return tails;
+}
+
 Schedule latest_starts(std::span<const std::uint32_t> order, const Adjacency& outgoing,
-                       std::span<const double> costs, std::span<const double> remaining_in_first,
-                       std::span<const double> remaining_in_second) {
-  std::vector<double> second(costs.size(), 0);
-  double second_length = 0;
-  for (auto op = order.rbegin(); op != order.rend(); ++op) {
-    double longest = remaining_in_second[*op];
-    for (const MarkedEdge& edge : outgoing.of(*op)) {
-      if (edge.tokens == 0) longest = std::max(longest, second[edge.to]);
-    }
-    second[*op] = costs[*op] + longest;
-    second_length = std::max(second_length, second[*op]);
-  }
+                       const Estimates& estimates) {
+  double line = 0;
+  const Tails second = walk_back(order, outgoing, estimates.costs, estimates.remaining_in_second,
+                                 estimates.on_line, nullptr, line);
+  Tails first = walk_back(order, outgoing, estimates.costs, estimates.remaining_in_first, estimates.on_line,
+                          &second, line);
   Schedule schedule;
-  std::vector<double>& first = schedule.starts;
-  first.assign(costs.size(), 0);
-  double first_length = 0;
-  for (auto op = order.rbegin(); op != order.rend(); ++op) {
-    double longest = remaining_in_first[*op];
-    for (const MarkedEdge& edge : outgoing.of(*op)) {
-      if (edge.tokens == 0) longest = std::max(longest, first[edge.to]);
-      if (edge.tokens == 1) longest = std::max(longest, second[edge.to]);
-    }
-    first[*op] = costs[*op] + longest;
-    first_length = std::max(first_length, first[*op]);
+  const double length = first.length();
+  schedule.period = length - second.length();
+  for (std::uint32_t op = 0; op < order.size(); ++op) {
+    schedule.starts.push_back(length - (estimates.on_line[op] ? first.path[op] : first.loaded[op]));
   }
-  for (double& start : schedule.starts) start = first_length - start;
-  schedule.period = first_length - second_length;
   return schedule;
 }
 
@@ -192,7 +228,8 @@ MarkedGraphBuilder::MarkedGraphBuilder(std::uint32_t operator_count)
       lanes_(operator_count, 0),
       costs_(operator_count, 0),
       remaining_in_first_(operator_count, 0),
-      remaining_in_second_(operator_count, 0) {
+      remaining_in_second_(operator_count, 0),
+      on_line_(operator_count, false) {
   PURINE_CHECK(operator_count <= MarkedGraph::max_operators);
 }
 
@@ -211,6 +248,10 @@ void MarkedGraphBuilder::set_remaining(std::uint32_t op, double in_first, double
   remaining_in_second_.at(op) = in_second;
 }
 
+void MarkedGraphBuilder::set_on_line(std::uint32_t op) {
+  on_line_.at(op) = true;
+}
+
 void MarkedGraphBuilder::set_parallelism(std::uint32_t lane, int operators) {
   PURINE_CHECK(operators > 0);
   if (parallelism_.size() <= lane) parallelism_.resize(lane + 1, 1);
@@ -226,8 +267,12 @@ void MarkedGraphBuilder::add_edge(const MarkedEdge& edge) {
 MarkedGraph MarkedGraphBuilder::build(const std::function<std::string(std::uint32_t)>& path) const {
   std::vector<MarkedEdge> edges = merge_equal(operator_count_, edges_);
   Adjacency outgoing = group(operator_count_, edges, &MarkedEdge::from);
-  const std::vector<std::uint32_t> order = topological_order(operator_count_, outgoing, edges, path);
-  Schedule schedule = latest_starts(order, outgoing, costs_, remaining_in_first_, remaining_in_second_);
+  std::vector<std::uint32_t> order = topological_order(operator_count_, outgoing, edges, path);
+  if (std::find(on_line_.begin(), on_line_.end(), true) != on_line_.end()) {
+    sort_by_earliest_start(order, outgoing, costs_);
+  }
+  Schedule schedule =
+      latest_starts(order, outgoing, {costs_, remaining_in_first_, remaining_in_second_, on_line_});
   keep_from_overlapping_itself(operator_count_, edges);
   PURINE_CHECK(edges.size() < none);
 

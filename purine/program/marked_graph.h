@@ -136,6 +136,8 @@ class MarkedGraphBuilder {
   /// What goes on elsewhere after an operator, for at least so long: in the first of two iterations and the
   /// second, and in the second alone (both 0 by default).
   void set_remaining(std::uint32_t op, double in_first, double in_second);
+  /// The operator needs the line, which such operators have one after the other: what a rank sends.
+  void set_on_line(std::uint32_t op);
   /// How many operators of a lane run at the same time (1 by default): bounds the iteration's period from
   /// below.
   void set_parallelism(std::uint32_t lane, int operators);
@@ -153,6 +155,12 @@ class MarkedGraphBuilder {
   /// max(tail(·, 0)) - max(tail(·, 1)), but at least the load of the busiest lane divided by its parallelism.
   /// Example: costs a = 1, b = 2, edges (a, b, 0) and (b, a, 1): tail(b, 1) = 2, tail(a, 1) = 3, tail(b, 0) =
   /// 5, tail(a, 0) = 6; a starts at 0, b at 1, the period is 3.
+  ///
+  /// Operators on the line go one after the other, and those that can go by these tails. What makes them
+  /// ready must see more: that all others follow there. So for all operators but those on the line, the tail
+  /// of one that is on it is cost(v) + at least the tail, of this kind, of the next one there, in the order
+  /// of their earliest starts. Of many gradients that are sent, all are then computed in the order in which
+  /// they can be, so that the line begins early, though the update behind the last one is needed first.
   MarkedGraph build(const std::function<std::string(std::uint32_t)>& path) const;
 
  private:
@@ -161,6 +169,7 @@ class MarkedGraphBuilder {
   std::vector<double> costs_;
   std::vector<double> remaining_in_first_;
   std::vector<double> remaining_in_second_;
+  std::vector<bool> on_line_;
   std::vector<int> parallelism_;
   std::vector<MarkedEdge> edges_;
 };

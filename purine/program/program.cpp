@@ -111,7 +111,8 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
     lane[op] = lane_of(op, options.rank);
     builder.set_lane(op, lane[op]);
     if (is_exchange(op)) {
-      builder.set_cost(op, program::estimate_message_seconds(cost(op).bytes));
+      builder.set_cost(op,
+                       program::estimate_message_seconds(cost(op).bytes, options.network_bytes_per_second));
     } else {
       builder.set_cost(op, plan.elided[op] ? 0 : program::estimate_seconds(cost(op)));
     }
@@ -119,9 +120,10 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
   if (lanes_.empty()) lanes_.push_back({{options.rank, DeviceKind::cpu, 0}, LaneKind::compute});
   for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
     const bool workers = lanes_[i].location.kind == DeviceKind::cpu && lanes_[i].kind == LaneKind::compute;
-    builder.set_parallelism(i, workers ? options.parallelism : 1);
+    const bool both_ways = lanes_[i].kind == LaneKind::network;
+    builder.set_parallelism(i, workers ? options.parallelism : both_ways ? 2 : 1);
   }
-  set_remaining(builder);
+  set_sends(builder, options.network_bytes_per_second);
   // What is on one in-order queue needs no token but the order of issue; queues of one kind of device wait
   // for each other's events; all else waits until the work is done.
   const auto add_edge = [&](std::uint32_t from, std::uint32_t to, std::uint32_t tokens, EdgeKind kind) {
@@ -150,15 +152,16 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
   marked_graph_ = std::make_unique<MarkedGraph>(builder.build([this](std::uint32_t op) { return path(op); }));
 }
 
-// What is behind a send runs at another rank.
-void Program::set_remaining(MarkedGraphBuilder& builder) const {
+// Sends share what the rank can send, and what is behind one runs at another rank.
+void Program::set_sends(MarkedGraphBuilder& builder, double network_bytes_per_second) const {
   std::vector<program::Remaining> remaining;
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
     const HalfCopy* half = as_half_copy(contract(op));
     if (half == nullptr || half->side() != HalfCopy::Side::send) continue;
-    if (remaining.empty()) remaining = program::remaining_after(graph_);
+    if (remaining.empty()) remaining = program::remaining_after(graph_, network_bytes_per_second);
     const program::Remaining& after = remaining[graph_.op(half->channel()).output().index()];
     builder.set_remaining(op, after.in_first, after.in_last);
+    builder.set_on_line(op);
   }
 }
 

@@ -45,6 +45,8 @@ struct FreezeOptions {
   program::MemoryOptions memory = {};
   /// Operators that run at the same time on a CPU location, for estimates of time alone.
   int parallelism = 2;
+  /// What a rank sends to others in a second: for estimates too. By default 10 Gbit/s Ethernet.
+  double network_bytes_per_second = 1.25e9;
   /// Fills every tensor's bytes with 0xff (NaN) before they are taken into use, and runs an operator's parts
   /// in turn: reading what was freed then shows.
   bool poison_freed = false;
@@ -176,7 +178,7 @@ class Program {
   void store(const program::Lowered& lowered, const program::MemoryPlan& plan);
   void bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided);
   std::uint32_t lane_of(std::uint32_t op, std::int32_t rank);
-  void set_remaining(MarkedGraphBuilder& builder) const;
+  void set_sends(MarkedGraphBuilder& builder, double network_bytes_per_second) const;
   void build_marked_graph(const program::Lowered& lowered, const program::MemoryPlan& plan,
                           const FreezeOptions& options);
 

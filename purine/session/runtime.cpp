@@ -22,7 +22,8 @@ constexpr std::string_view device_hint =
 
 }  // namespace
 
-Runtime::Runtime(RuntimeOptions options) : endpoint_(options.endpoint) {
+Runtime::Runtime(RuntimeOptions options)
+    : endpoint_(options.endpoint), network_bytes_per_second_(options.network_bytes_per_second) {
   if (options.workers < 0 || options.workers > most_workers) {
     throw Error("runtime", std::to_string(options.workers) + " workers can't be",
                 "give 1 to " + std::to_string(most_workers) + ", or 0 for one a core");

@@ -30,6 +30,9 @@ struct RuntimeOptions {
   emu::EmulatedOptions emulated = {};
   /// The other processes of the run, if there are any. It must outlive the runtime.
   Endpoint* endpoint = nullptr;
+  /// What this process sends to others in a second, for what goes first; see net::measure_links. By default
+  /// 10 Gbit/s.
+  double network_bytes_per_second = 1.25e9;
 };
 
 /// What programs run on: this process's devices and their kernels, and the way to the other processes. Made
@@ -56,6 +59,7 @@ class Runtime {
   /// Measures what this rank exchanges with the others, and how much of it operators hide that run meanwhile,
   /// in all sessions. Null if this is the only process.
   trace::TransferMeter* transfer_meter() const { return transfer_meter_.get(); }
+  double network_bytes_per_second() const { return network_bytes_per_second_; }
   /// Numbers the runs of all sessions, which begin in the same order at all ranks.
   std::int64_t next_run() { return runs_++; }
   /// All devices, CPUs first.
@@ -71,6 +75,7 @@ class Runtime {
 
  private:
   Endpoint* endpoint_;
+  double network_bytes_per_second_;
   std::shared_ptr<trace::TransferMeter> transfer_meter_;
   std::int64_t runs_ = 0;
   std::vector<Location> devices_;

@@ -43,6 +43,7 @@ SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOpti
   freeze.channels_last = options.channels_last;
   freeze.poison_freed = options.poison_freed;
   freeze.parallelism = runtime.workers();
+  freeze.network_bytes_per_second = runtime.network_bytes_per_second();
   freeze.host_input = [this](Tensor tensor) { return input_kernel(tensor); };
   freeze.host_read = [this](Tensor tensor) { return read_kernel(tensor); };
   program_ = std::make_unique<Program>(graph, freeze);

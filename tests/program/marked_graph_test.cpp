@@ -126,6 +126,50 @@ TEST(MarkedGraphTest, TheFirstLayersUpdateIsMoreUrgentThanTheLasts) {
   EXPECT_EQ(graph.period(), 5.0F);  // the lane's load: one operator at a time
 }
 
+// Layers 1 and 2: forwards f1 f2; gradients d2, and from it w2 and w1, each of 1; what is sent of w2 by six
+// sends and of w1 by one, each of 2, before the next iteration's f2 and f1. By the paths w1 is more urgent
+// than w2. But the line has 14 to do, and waits for w2 alone.
+TEST(MarkedGraphTest, WhatTheLineWaitsForIsUrgent) {
+  enum : std::uint32_t { f1, f2, d2, w2, w1, s1, s2, sends = 6, count = s2 + sends };
+  const auto make = [&](bool one_line) {
+    MarkedGraphBuilder builder(count);
+    for (const std::uint32_t op : {f1, f2, d2, w2, w1}) builder.set_cost(op, 1);
+    builder.add_edge({f1, f2, 0});
+    builder.add_edge({f2, d2, 0});
+    builder.add_edge({f2, w2, 0});
+    builder.add_edge({d2, w1, 0});
+    builder.add_edge({w1, s1, 0});
+    builder.add_edge({s1, f1, 1});
+    for (std::uint32_t i = 0; i < sends; ++i) {
+      builder.add_edge({w2, s2 + i, 0});
+      builder.add_edge({s2 + i, f2, 1});
+    }
+    for (std::uint32_t op = s1; op < count; ++op) {
+      builder.set_cost(op, 2);
+      builder.set_lane(op, 1);
+      if (one_line) builder.set_on_line(op);
+    }
+    return builder.build(letter);
+  };
+  // Times from the end of two iterations backwards.
+  const auto tail = [](const MarkedGraph& graph, std::uint32_t op) {
+    return graph.start(graph.position_of(f1)) - graph.start(graph.position_of(op));
+  };
+  const MarkedGraph paths = make(false);
+  EXPECT_EQ(tail(paths, d2) - tail(paths, w2), 2.0F);  // in the order f1 f2 d2 w1 w2
+  EXPECT_EQ(tail(paths, w1) - tail(paths, w2), 1.0F);
+
+  // The second iteration ends with s2 … s2, s1: 14; before them w2, f2, f1: 17. In the first, s1 ends 17
+  // before the end, at f1; it is the last on the line, and the others take 12 more: 2 + 12 + 17 are behind
+  // w2.
+  const MarkedGraph line = make(true);
+  EXPECT_EQ(tail(line, w2), -2.0F);   // f1, f2, then w2 at once: 32 of 34
+  EXPECT_EQ(tail(line, w1), -14.0F);  // 20 of 34
+  EXPECT_EQ(tail(line, d2), -13.0F);
+  EXPECT_EQ(tail(line, s1) - tail(line, s2), 1.0F);  // among sends, by what waits for them
+  for (std::uint32_t i = 1; i < sends; ++i) EXPECT_EQ(tail(line, s2 + i), tail(line, s2));
+}
+
 TEST(MarkedGraphTest, ThePeriodIsAtLeastTheLoadOfALane) {
   MarkedGraphBuilder builder(4);
   for (std::uint32_t op = 0; op < 4; ++op) builder.set_cost(op, 1);
