@@ -46,7 +46,7 @@ double median(std::vector<double> values) {
 // blocks are longer.
 std::vector<double> run(Session& session, const BenchRequest& request, const Runtime& runtime) {
   const std::int64_t most_blocks = runtime.ranks() > 1 ? 4 : 8;
-  const std::int64_t least_steps = runtime.ranks() > 1 ? 4 : 1;
+  const std::int64_t least_steps = runtime.ranks() > 1 ? 8 : 1;
   if (request.warm_up > 0) session.run_steps(request.warm_up);
   if (runtime.transfer_meter() != nullptr) runtime.transfer_meter()->reset();
   std::vector<double> seconds;

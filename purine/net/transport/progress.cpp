@@ -20,11 +20,10 @@ constexpr milliseconds parting_limit{2000};
 constexpr milliseconds finish_limit{10'000};
 
 /// Pauses between looks at the messenger grow with the time in which nothing has happened, so that looking
-/// takes a few percent of a core, and what comes soon is seen soon. The longest is one for which the buffers
-/// of sockets keep a link of 10 Gbit/s busy.
+/// takes a few percent of a core, and what comes soon is seen soon. While a message is on its way, its chunks
+/// end so often that the buffers of sockets last for a pause.
 constexpr microseconds shortest_pause{20};
-constexpr microseconds longest_pause{500};
-constexpr microseconds longest_idle_pause{1000};
+constexpr microseconds longest_pause{1000};
 
 bool all_of(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), false) == flags.end();
@@ -173,9 +172,7 @@ void Progress::wait(bool busy) {
     changed_.wait(lock, something);
     return;
   }
-  const Clock::duration longest =
-      transfers_->pending() > 0 || messenger_->sending() ? longest_pause : longest_idle_pause;
-  changed_.wait_for(lock, std::clamp<Clock::duration>((now - last_event_) / 2, shortest_pause, longest),
+  changed_.wait_for(lock, std::clamp<Clock::duration>((now - last_event_) / 2, shortest_pause, longest_pause),
                     something);
 }
 
