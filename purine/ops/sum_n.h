@@ -27,7 +27,10 @@ class SumN final : public Contract {
     return self();
   }
   Cost cost(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs) const override;
-  std::vector<Sharing> sharing() const override { return {{0, 0, Sharing::Kind::overwrite}}; }
+  /// The first two, as far as there are two, are read before the same elements of the sum are written.
+  std::vector<Sharing> sharing() const override {
+    return {{0, 0, Sharing::Kind::overwrite}, {1, 0, Sharing::Kind::overwrite}};
+  }
   LayoutRule layouts() const override { return {LayoutRule::all, LayoutRule::all, false}; }
 };
 

@@ -5,7 +5,7 @@
 
 #include "purine/core/error.h"
 #include "purine/program/half_copy.h"
-#include "purine/program/ranges.h"
+#include "purine/program/storage_groups.h"
 
 namespace purine::program {
 namespace {
@@ -39,23 +39,6 @@ class Ancestors {
   std::vector<std::uint64_t> bits_;
 };
 
-/// Tensors that lie in the same bytes: in all of them, or each in a range of them.
-///
-/// What is written into a group is read by values alone: an operator overwrites a tensor of it only where
-/// nobody else reads any other tensor of the newest content, in whatever range. So within a group no orders
-/// are needed but those of values. What held the bytes before must precede every operator that begins to
-/// write without having read any of the group: the entries.
-struct Group {
-  TensorStorage::Kind kind = TensorStorage::Kind::arena;
-  std::uint32_t place = 0;
-  std::size_t bytes = 0;  // of the largest tensor; storage is rounded up
-  std::size_t offset = 0;
-  std::uint32_t slots = 1;
-  std::vector<std::uint32_t> version;  // the tensors that hold the newest content
-  std::vector<std::uint32_t> tensors;
-  bool waits_for_ranks = false;  // an operator that touches it ends only when another rank has done something
-};
-
 class Planner {
  public:
   Planner(const Lowered& lowered, std::span<const std::uint32_t> order, const MemoryOptions& options)
@@ -63,18 +46,19 @@ class Planner {
         order_(order),
         options_(options),
         position_(lowered.operators.size(), 0),
-        group_of_(lowered.tensors.size(), none),
-        offset_in_group_(lowered.tensors.size(), 0),
+        formed_(form_storage_groups(lowered, order, options)),
+        groups_(formed_.groups),
+        offsets_(groups_.size(), 0),
         ancestors_(lowered.operators.size()) {
     for (std::uint32_t i = 0; i < order.size(); ++i) position_[order[i]] = i;
     plan_.tensors.resize(lowered.tensors.size());
-    plan_.elided.assign(lowered.operators.size(), false);
+    plan_.elided = formed_.elided;
+    plan_.orders = formed_.orders;
     plan_.arenas.resize(lowered.places.size());
     free_.resize(2 * lowered.places.size());
   }
 
   MemoryPlan run() {
-    form_groups();
     order_variables();
     find_lifetimes();
     place();
@@ -85,157 +69,6 @@ class Planner {
   }
 
  private:
-  /// Versions kept of each output in memory of its own; 0 for outputs in the arena.
-  std::uint32_t slots_of(std::uint32_t op) const {
-    const LoweredOperator& record = lowered_.operators[op];
-    if (record.slots > 0) return record.slots;
-    return record.contract->brings_samples() && options_.slots > 1 ? options_.slots : 0;
-  }
-
-  void form_groups() {
-    for (const LoweredVariable& variable : lowered_.variables) {
-      if (variable.tensor == none) continue;
-      const std::uint32_t group = new_group(variable.tensor, TensorStorage::Kind::variable);
-      if (variable.next != none) join(variable.next, group, 0);
-    }
-    for (const std::uint32_t op : order_) {
-      if (options_.reuse) {
-        share(op);
-        share_ranges(op);
-      }
-      for (const std::uint32_t output : lowered_.operators[op].outputs) {
-        if (group_of_[output] != none) continue;
-        const std::uint32_t group =
-            new_group(output, slots_of(op) > 0 ? TensorStorage::Kind::slots : TensorStorage::Kind::arena);
-        groups_[group].slots = std::max(slots_of(op), 1U);
-      }
-    }
-  }
-
-  std::uint32_t new_group(std::uint32_t tensor, TensorStorage::Kind kind) {
-    const auto index = static_cast<std::uint32_t>(groups_.size());
-    groups_.push_back({kind,
-                       lowered_.tensors[tensor].place,
-                       lowered_.tensors[tensor].info.bytes(),
-                       0,
-                       1,
-                       {tensor},
-                       {tensor}});
-    group_of_[tensor] = index;
-    return index;
-  }
-
-  void join(std::uint32_t tensor, std::uint32_t group, std::size_t offset) {
-    group_of_[tensor] = group;
-    offset_in_group_[tensor] = offset;
-    groups_[group].tensors.push_back(tensor);
-  }
-
-  static bool may_be_viewed(const Group& group) { return group.kind != TensorStorage::Kind::variable; }
-  std::size_t bytes_of(std::uint32_t tensor) const { return lowered_.tensors[tensor].info.bytes(); }
-
-  void share(std::uint32_t op_index) {
-    const LoweredOperator& op = lowered_.operators[op_index];
-    std::size_t views = 0;
-    for (const Sharing& sharing : op.contract->sharing()) {
-      const auto input_at = static_cast<std::size_t>(sharing.input);
-      const auto output_at = static_cast<std::size_t>(sharing.output);
-      if (input_at >= op.inputs.size() || output_at >= op.outputs.size()) continue;
-      const std::uint32_t input = op.inputs[input_at];
-      const std::uint32_t output = op.outputs[output_at];
-      if (group_of_[output] != none) continue;
-      Group& group = groups_[group_of_[input]];
-      const bool same_bytes = bytes_of(input) == bytes_of(output);
-      const bool same_layout = op.input_layouts[input_at] == op.output_layouts[output_at];
-      const bool same_place = group.place == op.place;
-      if (!may_be_viewed(group) || !same_bytes || !same_layout || !same_place) continue;
-      if (sharing.kind == Sharing::Kind::view) {
-        join(output, group_of_[input], offset_in_group_[input]);
-        group.version.push_back(output);
-        ++views;
-      } else if (group.kind == TensorStorage::Kind::arena && is_last_reader(op_index, input)) {
-        join(output, group_of_[input], offset_in_group_[input]);
-        group.version = {output};
-      }
-    }
-    plan_.elided[op_index] = views > 0 && views == op.outputs.size();
-  }
-
-  /// A slice is a view of a range. What is concatenated is made in the result's storage, as far as nothing
-  /// else says where it lies; a concatenation that finds all of its inputs there has nothing to do. Offsets
-  /// keep the alignment that kernels are promised.
-  void share_ranges(std::uint32_t op_index) {
-    const LoweredOperator& op = lowered_.operators[op_index];
-    const std::vector<ByteRange> ranges = byte_ranges(lowered_, op);
-    if (ranges.empty() || group_of_[op.outputs[0]] != none) return;
-    if (ranges.front().part == op.outputs[0]) {
-      share_slice(op_index, ranges.front());
-    } else {
-      share_concatenation(op_index, ranges);
-    }
-  }
-
-  void share_slice(std::uint32_t op_index, const ByteRange& range) {
-    Group& group = groups_[group_of_[range.whole]];
-    const std::size_t offset = offset_in_group_[range.whole] + range.offset;
-    const bool fits = may_be_viewed(group) && offset % storage_alignment == 0 &&
-                      group.place == lowered_.operators[op_index].place;
-    if (!fits || bytes_of(range.part) == 0) return;
-    join(range.part, group_of_[range.whole], offset);
-    group.version.push_back(range.part);
-    plan_.elided[op_index] = true;
-  }
-
-  void share_concatenation(std::uint32_t op_index, const std::vector<ByteRange>& ranges) {
-    const std::uint32_t output = ranges.front().whole;
-    const auto may_move = [&](const ByteRange& range) {
-      const Group& group = groups_[group_of_[range.part]];
-      return group.kind == TensorStorage::Kind::arena && group.place == lowered_.operators[op_index].place &&
-             range.offset % storage_alignment == 0 && bytes_of(range.part) > 0 &&
-             group.bytes == bytes_of(range.part);
-    };
-    std::size_t moved = 0;
-    std::uint32_t result = none;
-    for (const ByteRange& range : ranges) {
-      if (bytes_of(range.part) == 0) {
-        ++moved;
-        continue;
-      }
-      const std::uint32_t from = group_of_[range.part];
-      if (from == result || !may_move(range)) continue;
-      if (result == none) result = new_group(output, TensorStorage::Kind::arena);
-      move_into(from, result, range.offset);
-      ++moved;
-    }
-    plan_.elided[op_index] = result != none && moved == ranges.size();
-  }
-
-  /// All that lies in a group lies in a range of another one from now on.
-  void move_into(std::uint32_t from, std::uint32_t to, std::size_t offset) {
-    Group group = std::move(groups_[from]);
-    groups_[from] = {};
-    for (const std::uint32_t tensor : group.tensors) {
-      join(tensor, to, offset_in_group_[tensor] + offset);
-    }
-    std::vector<std::uint32_t>& version = groups_[to].version;
-    version.insert(version.end(), group.version.begin(), group.version.end());
-  }
-
-  /// The operator is the only one that reads what the input's bytes hold now, and reads it once.
-  bool is_last_reader(std::uint32_t op, std::uint32_t input) const {
-    const std::vector<std::uint32_t>& inputs = lowered_.operators[op].inputs;
-    if (std::count(inputs.begin(), inputs.end(), input) != 1) return false;
-    const Group& group = groups_[group_of_[input]];
-    if (std::find(group.version.begin(), group.version.end(), input) == group.version.end()) return false;
-    for (const std::uint32_t tensor : group.version) {
-      if (tensor != input && std::count(inputs.begin(), inputs.end(), tensor) != 0) return false;
-      for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
-        if (consumer != op && !plan_.elided[consumer]) return false;
-      }
-    }
-    return true;
-  }
-
   /// All readers of a variable's current value before its update; all readers of the next value, and the
   /// update itself, before the next update.
   void order_variables() {
@@ -270,8 +103,8 @@ class Planner {
       std::sort(touchers.begin(), touchers.end());
       touchers.erase(std::unique(touchers.begin(), touchers.end()), touchers.end());
       for (const std::uint32_t op : touchers) ends_[g] = std::max(ends_[g], position_[op]);
-      groups_[g].waits_for_ranks = std::any_of(touchers.begin(), touchers.end(),
-                                               [&](std::uint32_t op) { return waits_for_ranks_[op]; });
+      group_waits_.push_back(std::any_of(touchers.begin(), touchers.end(),
+                                         [&](std::uint32_t op) { return waits_for_ranks_[op]; }));
       for (const std::uint32_t op : touchers) {
         if (!produces_for_others(op, g)) last_touchers_[g].push_back(op);
         if (!reads_of(op, g)) entries_[g].push_back(op);
@@ -295,7 +128,7 @@ class Planner {
   bool reads_of(std::uint32_t op, std::uint32_t group) const {
     const std::vector<std::uint32_t>& inputs = lowered_.operators[op].inputs;
     return std::any_of(inputs.begin(), inputs.end(),
-                       [&](std::uint32_t input) { return group_of_[input] == group; });
+                       [&](std::uint32_t input) { return formed_.group_of[input] == group; });
   }
 
   bool produces_for_others(std::uint32_t op, std::uint32_t group) const {
@@ -303,7 +136,7 @@ class Planner {
     while (!pending.empty()) {
       const std::uint32_t tensor = pending.back();
       pending.pop_back();
-      if (group_of_[tensor] != group) continue;
+      if (formed_.group_of[tensor] != group) continue;
       for (const std::uint32_t consumer : lowered_.tensors[tensor].consumers) {
         if (!plan_.elided[consumer]) return true;
         const std::vector<std::uint32_t>& outputs = lowered_.operators[consumer].outputs;
@@ -321,9 +154,7 @@ class Planner {
   using FreeSegments = std::map<std::size_t, Segment>;  // by offset
 
   /// Where a group takes its bytes from, and puts them back.
-  std::uint32_t pool_of(const Group& group) const {
-    return 2 * group.place + (group.waits_for_ranks ? 1 : 0);
-  }
+  std::uint32_t pool_of(std::uint32_t g) const { return 2 * groups_[g].place + (group_waits_[g] ? 1 : 0); }
 
   void place() {
     std::vector<std::vector<std::uint32_t>> ending(order_.size());
@@ -339,10 +170,10 @@ class Planner {
       }
       for (const std::uint32_t before : orders_into_[op]) ancestors_.add(op, before);
       for (const std::uint32_t output : lowered_.operators[op].outputs) {
-        const std::uint32_t g = group_of_[output];
+        const std::uint32_t g = formed_.group_of[output];
         if (placed[g] || groups_[g].kind != TensorStorage::Kind::arena) continue;
         placed[g] = true;
-        groups_[g].offset = allocate(g, op, p);
+        offsets_[g] = allocate(g, op, p);
         ending[ends_[g]].push_back(g);
       }
       for (const std::uint32_t g : ending[p]) release(g, p);
@@ -358,7 +189,7 @@ class Planner {
   /// `op`, at `position`, is the first of the group's entries.
   std::size_t allocate(std::uint32_t g, std::uint32_t op, std::uint32_t position) {
     const std::uint32_t place = groups_[g].place;
-    FreeSegments& free = free_[pool_of(groups_[g])];
+    FreeSegments& free = free_[pool_of(g)];
     const std::size_t bytes = round_up(groups_[g].bytes);
     if (bytes == 0) return 0;
     const auto implied = [&](const Segment& segment) {
@@ -379,7 +210,7 @@ class Planner {
     if (!choice.found) {
       const std::size_t offset = plan_.arenas[place].bytes;
       plan_.arenas[place].bytes += bytes;
-      first_taken_.push_back({pool_of(groups_[g]), offset, bytes, g});
+      first_taken_.push_back({pool_of(g), offset, bytes, g});
       return offset;
     }
     take(free, choice.first, bytes, g);
@@ -440,8 +271,7 @@ class Planner {
 
   void release(std::uint32_t g, std::uint32_t position) {
     if (groups_[g].bytes == 0) return;
-    free_[pool_of(groups_[g])].emplace(groups_[g].offset,
-                                       Segment{round_up(groups_[g].bytes), position, last_touchers_[g]});
+    free_[pool_of(g)].emplace(offsets_[g], Segment{round_up(groups_[g].bytes), position, last_touchers_[g]});
   }
 
   /// After the last operator every byte is free, held by the last touchers of its last content.
@@ -460,11 +290,12 @@ class Planner {
 
   /// Version t + K needs the readers of version t.
   void place_slots() {
-    for (Group& group : groups_) {
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      const StorageGroup& group = groups_[g];
       if (group.kind != TensorStorage::Kind::slots) continue;
       Arena& arena = plan_.arenas[group.place];
       const std::size_t bytes = round_up(group.bytes) * group.slots;
-      group.offset = arena.bytes;
+      offsets_[g] = arena.bytes;
       arena.bytes += bytes;
       arena.slot_bytes += bytes;
       // All others are views of the first one.
@@ -479,11 +310,12 @@ class Planner {
 
   void finish() {
     for (std::uint32_t tensor = 0; tensor < lowered_.tensors.size(); ++tensor) {
-      if (group_of_[tensor] == none) continue;
-      const Group& group = groups_[group_of_[tensor]];
+      const std::uint32_t g = formed_.group_of[tensor];
+      if (g == none) continue;
+      const StorageGroup& group = groups_[g];
       TensorStorage& storage = plan_.tensors[tensor];
       storage.kind = group.kind;
-      storage.offset = group.offset + offset_in_group_[tensor];
+      storage.offset = offsets_[g] + formed_.offset_in_group[tensor];
       storage.slots = group.slots;
       storage.stride = group.kind == TensorStorage::Kind::slots ? round_up(group.bytes) : 0;
     }
@@ -507,9 +339,10 @@ class Planner {
   std::span<const std::uint32_t> order_;
   const MemoryOptions& options_;
   std::vector<std::uint32_t> position_;
-  std::vector<std::uint32_t> group_of_;
-  std::vector<std::size_t> offset_in_group_;  // by tensor
-  std::vector<Group> groups_;
+  const StorageGroups formed_;
+  const std::vector<StorageGroup>& groups_;
+  std::vector<std::size_t> offsets_;  // of each group
+  std::vector<bool> group_waits_;     // of each group: an operator that touches it waits for other ranks
   std::vector<std::vector<std::uint32_t>> last_touchers_;
   std::vector<std::vector<std::uint32_t>> entries_;      // of each group
   std::vector<std::vector<std::uint32_t>> orders_into_;  // by operator

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "purine/ops/concat.h"
+#include "purine/ops/copy.h"
+#include "purine/ops/sum_n.h"
 #include "purine/program/ranges.h"
 #include "tests/support/mix_operator.h"
 
@@ -104,18 +106,28 @@ void check_plan(Graph& graph, const MemoryOptions& options, std::int32_t rank = 
         accesses.push_back(
             {begin, begin + lowered.tensors[tensor].info.bytes(), tensor, unrolled.node(op, t), writes});
       };
-      for (const std::uint32_t input : lowered.operators[op].inputs) touch(input, false);
+      const std::vector<ByteRange> ranges = byte_ranges(lowered, lowered.operators[op]);
+      const bool slices = !ranges.empty() && ranges.front().part == lowered.operators[op].outputs[0];
+      for (const std::uint32_t input : lowered.operators[op].inputs) {
+        touch(input, false);
+        if (!slices || plan.tensors[input].kind == TensorStorage::Kind::variable) continue;
+        const std::size_t begin = accesses.back().begin + ranges.front().offset;
+        accesses.back().begin = begin;
+        accesses.back().end = begin + lowered.tensors[ranges.front().part].info.bytes();
+      }
       if (lowered.operators[op].contract->type() != "concat") {
         for (const std::uint32_t output : lowered.operators[op].outputs) touch(output, true);
         continue;
       }
       // Writes what isn't there yet.
-      for (const ByteRange& range : byte_ranges(lowered, lowered.operators[op])) {
+      for (const ByteRange& range : ranges) {
         const TensorStorage& whole = plan.tensors[range.whole];
         const TensorStorage& part = plan.tensors[range.part];
-        const std::size_t begin = (lowered.tensors[range.whole].place << 30U) + whole.offset + range.offset;
-        ASSERT_EQ(whole.kind, TensorStorage::Kind::arena);
-        if (part.kind == whole.kind && part.offset == whole.offset + range.offset) continue;
+        const bool is_there = part.kind == TensorStorage::Kind::arena && part.kind == whole.kind &&
+                              part.offset == whole.offset + range.offset;
+        if (is_there) continue;
+        const std::size_t begin = (lowered.tensors[range.whole].place << 30U) + whole.offset +
+                                  t % whole.slots * whole.stride + range.offset;
         accesses.push_back({begin, begin + lowered.tensors[range.part].info.bytes(), range.whole,
                             unrolled.node(op, t), true});
       }
@@ -167,8 +179,8 @@ TEST(MemoryPlanTest, OrdersTheSameAtEachOfSeveralRanks) {
 }
 
 /// Operators, some of which compute in place or are views, slices of what they make and concatenations of
-/// these, often of parts that end between the aligned offsets.
-void build_random_ranges(Graph& graph, std::uint32_t seed) {
+/// these, often of parts that end between the aligned offsets. With `ranks` some goes to rank 1 and back.
+void build_random_ranges(Graph& graph, std::uint32_t seed, bool ranks = false) {
   std::mt19937 random(seed);
   const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random()) % bound; };
   std::vector<Tensor> pool;
@@ -192,7 +204,11 @@ void build_random_ranges(Graph& graph, std::uint32_t seed) {
   for (std::size_t i = 0; i < count; ++i) {
     const Tensor x = pick();
     const std::int64_t size = x.shape()[0];
-    switch (below(7)) {
+    switch (below(ranks ? 9 : 7)) {
+      case 7:
+      case 8:
+        pool.push_back(ops::copy(ops::copy(x, {1, DeviceKind::cpu, 0}), {0, DeviceKind::cpu, 0}));
+        break;
       case 0:
       case 1: {
         std::vector<Tensor> parts = {x};
@@ -246,6 +262,86 @@ TEST(MemoryPlanTest, OrdersAllThatTouchesTheSameBytesWhereTensorsAreRangesOfOthe
     elided += std::count(plan.elided.begin(), plan.elided.end(), true);
   }
   EXPECT_GT(elided, 300);
+}
+
+TEST(MemoryPlanTest, OrdersAllThatTouchesTheSameBytesWhereRangesAreSentAndReceived) {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Graph graph;
+    build_random_ranges(graph, seed, true);
+    check_plan(graph, {.slots = 1 + seed % 2, .distance = seed % 3 == 0 ? 1U : 6U});
+    if (HasFatalFailure()) return;
+  }
+}
+
+// What becomes of a gradient of 32 numbers at each of two ranks: each adds up a half, and sends it back.
+TEST(MemoryPlanTest, AnAllReduceComputesInTheGradientsBytes) {
+  const Location here{0, DeviceKind::cpu, 0};
+  const Location there{1, DeviceKind::cpu, 0};
+  for (const std::int32_t rank : {0, 1}) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    Graph graph;
+    const Variable v =
+        graph.variable("v", {{32}, DType::i64}, std::make_shared<Mix>(Mix::Options{.outputs = {32}}));
+    const auto make_gradient = [&](Location location, std::int64_t salt) {
+      const Tensor weight = ops::copy(v, location);
+      const auto placement = graph.at(location);
+      return mix(graph, {weight}, {.salt = salt, .outputs = {32}}).output();
+    };
+    const auto add_up = [&](Location location, Tensor x, Tensor y) {
+      const auto placement = graph.at(location);
+      return ops::sum_n({x, y});
+    };
+    const auto gather = [&](Location location, Tensor x, Tensor y) {
+      const auto placement = graph.at(location);
+      return ops::concat({ops::copy(x, location), ops::copy(y, location)}, 0);
+    };
+    const Tensor a = make_gradient(here, 1);
+    const Tensor b = make_gradient(there, 2);
+    const auto slice = [&](Tensor x, std::int64_t begin) {
+      const auto placement = graph.at(x.location());
+      return ops::slice(x, 0, begin, begin + 16);
+    };
+    const Tensor first = add_up(here, slice(a, 0), ops::copy(slice(b, 0), here));
+    const Tensor second = add_up(there, ops::copy(slice(a, 16), there), slice(b, 16));
+    const Tensor sum_here = gather(here, first, second);
+    const Tensor sum_there = gather(there, first, second);
+    graph.set_next(
+        v,
+        mix(graph, {v, sum_here}, {.outputs = {32}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output());
+    const auto placement = graph.at(there);
+    graph.watch(mix(graph, {sum_there}, {.salt = 3, .outputs = {1}}).output());
+    check_plan(graph, {}, rank);
+    Lowered lowered = lower(graph, rank);
+    assign_layouts(graph, lowered, false);
+    const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
+    const auto offset_of = [&](Tensor tensor) {
+      const auto found = std::find_if(lowered.tensors.begin(), lowered.tensors.end(),
+                                      [&](const LoweredTensor& t) { return t.origin == tensor.index(); });
+      return plan.tensors[static_cast<std::size_t>(found - lowered.tensors.begin())].offset;
+    };
+    const std::size_t gradient = offset_of(rank == 0 ? a : b);
+    EXPECT_EQ(offset_of(rank == 0 ? first : second), gradient + (rank == 0 ? 0U : 128U));
+    EXPECT_EQ(offset_of(rank == 0 ? sum_here : sum_there), gradient);
+    // The concatenation copies the received half over the one that was sent, once that has gone.
+    const auto is_ordered = [&](const StorageOrder& order) {
+      return lowered.operators[order.before].contract->type() == "send" &&
+             lowered.operators[order.after].contract->type() == "concat" && order.delay == 0;
+    };
+    EXPECT_EQ(std::count_if(plan.orders.begin(), plan.orders.end(), is_ordered), 1);
+  }
+}
+
+TEST(MemoryPlanTest, AConcatenationIsNotMadeWhereOthersStillRead) {
+  Graph graph;
+  const Tensor a = mix(graph, {}, {.salt = 1, .outputs = {16}}).output();
+  const Tensor b = mix(graph, {}, {.salt = 2, .outputs = {8}}).output();
+  const Tensor half = ops::slice(a, 0, 0, 8);
+  const Tensor all = ops::concat({half, b}, 0);
+  graph.watch(mix(graph, {a, all}, {.salt = 3}).output());
+  const MemoryPlan plan = plan_of(graph);
+  EXPECT_EQ(plan.tensors[half.index()].offset, plan.tensors[a.index()].offset);
+  EXPECT_NE(plan.tensors[all.index()].offset, plan.tensors[a.index()].offset);
 }
 
 TEST(MemoryPlanTest, WhatIsConcatenatedIsMadeWhereItBelongs) {
