@@ -9,6 +9,8 @@
 #include "purine/program/half_copy.h"
 #include "purine/program/host.h"
 #include "purine/program/lowered.h"
+#include "purine/program/memory_plan.h"
+#include "purine/program/ranges.h"
 
 namespace purine::program {
 namespace {
@@ -233,14 +235,15 @@ class Lowerer {
   void set_next(std::uint32_t index, Variable variable) {
     const std::uint32_t current = map(variable);
     std::uint32_t next = map(variable.next());
-    if (!can_update_in_place(current, next)) {
+    LoweredVariable& lowered = result_.variables[index];
+    if (!can_update_in_place(current, next) && !can_update_in_parts(current, next, lowered.parts)) {
       if (result_.tensors[next].producer == none) {
         // The next value is another variable: its value is taken aside first, so that two variables can swap.
         next = add_assign(next, next, variable.path() + "/take");
       }
       next = add_assign(current, next, variable.path() + "/assign");
     }
-    result_.variables[index].next = next;
+    lowered.next = next;
   }
 
   std::uint32_t add_assign(std::uint32_t variable, std::uint32_t value, std::string path) {
@@ -266,8 +269,48 @@ class Lowerer {
     if (!allowed || std::count(op.inputs.begin(), op.inputs.end(), current) != 1) return false;
     if (reads_depend_on(current, producer)) return false;
     taken_.insert(next);
-    update_of_.emplace(current, producer);
+    updates_of_[current] = {producer};
     return true;
+  }
+
+  /// The next value, or each of the parts that it concatenates, may be written into the variable's storage
+  /// iff it is received, or overwrites a slice of the variable that lies there, and the same holds of readers
+  /// and of other variables as for an update of the whole. Then gives the parts.
+  bool can_update_in_parts(std::uint32_t current, std::uint32_t next, std::vector<std::uint32_t>& parts) {
+    const std::uint32_t producer = result_.tensors[next].producer;
+    if (producer == none || taken_.contains(next)) return false;
+    std::vector<ByteRange> ranges = byte_ranges(result_, result_.operators[producer]);
+    if (ranges.empty()) ranges = {{next, next, 0}};
+    if (ranges.front().whole != next) return false;  // a slice
+    const std::vector<std::uint32_t>& readers = result_.tensors[current].consumers;
+    std::vector<std::uint32_t> found;
+    std::vector<std::uint32_t> updates;
+    for (const ByteRange& range : ranges) {
+      const std::uint32_t update = result_.tensors[range.part].producer;
+      const bool is_new = std::find(found.begin(), found.end(), range.part) == found.end();
+      if (update == none || !is_new || taken_.contains(range.part) || !comes_in_place(current, range) ||
+          std::binary_search(readers.begin(), readers.end(), update) || reads_depend_on(current, update)) {
+        return false;
+      }
+      found.push_back(range.part);
+      updates.push_back(update);
+    }
+    taken_.insert(next);
+    taken_.insert(found.begin(), found.end());
+    updates_of_[current] = std::move(updates);
+    parts = std::move(found);
+    return true;
+  }
+
+  bool comes_in_place(std::uint32_t current, const ByteRange& range) const {
+    const LoweredTensor& part = result_.tensors[range.part];
+    if (part.place != result_.tensors[current].place || range.offset % storage_alignment != 0 ||
+        part.info.bytes() == 0) {
+      return false;
+    }
+    const LoweredOperator& op = result_.operators[part.producer];
+    if (as_half_copy(*op.contract) != nullptr) return op.slots == 1;
+    return overwritten_slice(result_, current, range) != none;
   }
 
   /// Whether some reader of `tensor` but the producer comes after the producer: through values, because it
@@ -288,8 +331,11 @@ class Lowerer {
         for (const std::uint32_t consumer : result_.tensors[output].consumers) visit(consumer);
       }
       for (const std::uint32_t input : result_.operators[op].inputs) {
-        const auto update = update_of_.find(input);
-        if (update != update_of_.end() && update->second != op) visit(update->second);
+        const auto updates = updates_of_.find(input);
+        if (updates == updates_of_.end()) continue;
+        for (const std::uint32_t update : updates->second) {
+          if (update != op) visit(update);
+        }
       }
       const auto half = std::lower_bound(halves_.begin(), halves_.end(), op);
       if (half != halves_.end() && *half == op && half + 1 != halves_.end()) visit(half[1]);
@@ -306,7 +352,8 @@ class Lowerer {
   std::unordered_map<std::uint32_t, std::uint32_t> staged_;  // on the host, what is sent from a device
   std::unordered_map<std::uint32_t, std::uint32_t> variable_index_;  // by the variable's tensor
   std::unordered_set<std::uint32_t> taken_;                          // next values computed in place
-  std::unordered_map<std::uint32_t, std::uint32_t> update_of_;       // by the variable's current value
+  // By the variable's current value.
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> updates_of_;
 };
 
 }  // namespace
@@ -339,6 +386,13 @@ void Lowered::find_consumers() {
   }
 }
 
+std::vector<std::uint32_t> Lowered::updates(const LoweredVariable& variable) const {
+  if (variable.parts.empty()) return {tensors[variable.next].producer};
+  std::vector<std::uint32_t> result;
+  for (const std::uint32_t part : variable.parts) result.push_back(tensors[part].producer);
+  return result;
+}
+
 Lowered lower(Graph& graph, std::int32_t rank) {
   return Lowerer(graph, rank).run();
 }
@@ -350,12 +404,13 @@ std::vector<std::uint32_t> serial_order(const Lowered& lowered) {
   std::vector<bool> early(count, false);
   for (const LoweredVariable& variable : lowered.variables) {
     if (variable.next == none) continue;
-    const std::uint32_t update = lowered.tensors[variable.next].producer;
-    early[update] = true;
-    for (const std::uint32_t reader : lowered.tensors[variable.tensor].consumers) {
-      if (reader == update) continue;
-      after[reader].push_back(update);
-      ++waiting[update];
+    for (const std::uint32_t update : lowered.updates(variable)) {
+      early[update] = as_half_copy(*lowered.operators[update].contract) == nullptr;
+      for (const std::uint32_t reader : lowered.tensors[variable.tensor].consumers) {
+        if (reader == update) continue;
+        after[reader].push_back(update);
+        ++waiting[update];
+      }
     }
   }
   std::uint32_t last_half = none;

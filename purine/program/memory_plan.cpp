@@ -74,12 +74,19 @@ class Planner {
   void order_variables() {
     for (const LoweredVariable& variable : lowered_.variables) {
       if (variable.tensor == none || variable.next == none) continue;
-      const std::uint32_t update = lowered_.tensors[variable.next].producer;
-      for (const std::uint32_t reader : lowered_.tensors[variable.tensor].consumers) {
-        if (reader != update) plan_.orders.push_back({reader, update, 0});
-      }
-      for (const std::uint32_t reader : lowered_.tensors[variable.next].consumers) {
-        plan_.orders.push_back({reader, update, 1});
+      const auto put_after_readers = [&](std::uint32_t update, std::uint32_t tensor, std::uint32_t delay) {
+        for (const std::uint32_t reader : lowered_.tensors[tensor].consumers) {
+          if (reader != update && !plan_.elided[reader]) plan_.orders.push_back({reader, update, delay});
+        }
+      };
+      for (const std::uint32_t update : lowered_.updates(variable)) {
+        put_after_readers(update, variable.tensor, 0);
+        put_after_readers(update, variable.next, 1);
+        // What reads a part that is written: the others are readers of the next value, or come before.
+        for (const std::uint32_t part : variable.parts) {
+          if (part != variable.next && lowered_.tensors[part].producer == update)
+            put_after_readers(update, part, 1);
+        }
       }
     }
   }
@@ -321,8 +328,11 @@ class Planner {
     }
     for (std::uint32_t i = 0; i < lowered_.variables.size(); ++i) {
       const LoweredVariable& variable = lowered_.variables[i];
-      if (variable.tensor != none) plan_.tensors[variable.tensor].offset = i;
-      if (variable.next != none) plan_.tensors[variable.next].offset = i;
+      if (variable.tensor == none) continue;
+      for (const std::uint32_t tensor : groups_[formed_.group_of[variable.tensor]].tensors) {
+        plan_.tensors[tensor].offset = i;
+        plan_.tensors[tensor].begin = formed_.offset_in_group[tensor];
+      }
     }
     std::sort(plan_.orders.begin(), plan_.orders.end());
     plan_.orders.erase(std::unique(plan_.orders.begin(), plan_.orders.end()), plan_.orders.end());

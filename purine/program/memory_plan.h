@@ -24,6 +24,7 @@ struct TensorStorage {
   std::uint32_t slots = 1;
   std::size_t offset = 0;  ///< in the arena; for variables the variable's index
   std::size_t stride = 0;  ///< bytes from slot to slot
+  std::size_t begin = 0;   ///< bytes of a variable before a part of it
 };
 
 /// `after` starts its firing t only when `before` has finished its firing t - delay.

@@ -52,6 +52,8 @@ void Program::store(const Lowered& lowered, const MemoryPlan& plan) {
     record.stride = static_cast<std::uint32_t>(storage.stride / program::storage_alignment);
     record.slots = static_cast<std::uint8_t>(storage.slots);
     record.is_variable = storage.kind == TensorStorage::Kind::variable;
+    if (record.is_variable)
+      record.stride = static_cast<std::uint32_t>(storage.begin / program::storage_alignment);
     record.place = static_cast<std::uint16_t>(tensor.place);
     record.origin = tensor.origin;
     tensors_.push_back(record);
@@ -303,7 +305,7 @@ Tensor Program::exchanged(std::uint32_t op) const {
 
 std::byte* Program::address(std::uint32_t argument, std::int64_t iteration) const {
   const TensorRecord& tensor = tensors_[argument / 2];
-  if (tensor.is_variable) return variables_[tensor.offset];
+  if (tensor.is_variable) return variables_[tensor.offset] + tensor.stride * program::storage_alignment;
   std::size_t offset = tensor.offset;
   if (tensor.slots > 1) {
     offset += static_cast<std::size_t>(iteration % tensor.slots) * tensor.stride * program::storage_alignment;

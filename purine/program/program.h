@@ -158,8 +158,9 @@ class Program {
     std::string path;
   };
   struct TensorRecord {
-    std::size_t offset = 0;    // in the arena; for a variable its index
-    std::uint32_t stride = 0;  // from slot to slot, in units of the storage alignment
+    std::size_t offset = 0;  // in the arena; for a variable its index
+    std::uint32_t stride =
+        0;  // from slot to slot, or from a variable's begin, in units of the storage alignment
     std::uint8_t slots = 1;
     bool is_variable = false;
     std::uint16_t place = 0;

@@ -29,8 +29,12 @@ std::int64_t elements_of_a_step(const Shape& shape, Layout layout, int axis) {
   return outside == 1 ? inside : 0;
 }
 
+Layout layout_of(const LoweredOperator& op) {
+  return op.output_layouts.empty() ? Layout::plain : op.output_layouts.front();
+}
+
 bool same_layouts(const LoweredOperator& op) {
-  const Layout layout = op.output_layouts.front();
+  const Layout layout = layout_of(op);
   return std::all_of(op.input_layouts.begin(), op.input_layouts.end(),
                      [&](Layout other) { return other == layout; });
 }
@@ -44,7 +48,7 @@ std::vector<ByteRange> byte_ranges(const Lowered& lowered, const LoweredOperator
   if ((slice == nullptr && concat == nullptr) || !same_layouts(op)) return ranges;
   const TensorInfo& whole = lowered.tensors[slice != nullptr ? op.inputs[0] : op.outputs[0]].info;
   const int axis = slice != nullptr ? slice->axis() : concat->axis();
-  const std::int64_t step = elements_of_a_step(whole.shape, op.output_layouts.front(), axis);
+  const std::int64_t step = elements_of_a_step(whole.shape, layout_of(op), axis);
   if (step == 0) return ranges;
   const auto bytes = [&](std::int64_t steps) {
     return static_cast<std::size_t>(steps * step) * size_of(whole.dtype);
@@ -56,6 +60,30 @@ std::vector<ByteRange> byte_ranges(const Lowered& lowered, const LoweredOperator
     begin += lowered.tensors[input].info.shape[axis];
   }
   return ranges;
+}
+
+std::uint32_t overwritten_slice(const Lowered& lowered, std::uint32_t current, const ByteRange& range) {
+  const std::uint32_t index = lowered.tensors[range.part].producer;
+  const LoweredOperator& op = lowered.operators[index];
+  for (const Sharing& sharing : op.contract->sharing()) {
+    if (sharing.kind != Sharing::Kind::overwrite ||
+        op.outputs[static_cast<std::size_t>(sharing.output)] != range.part) {
+      continue;
+    }
+    const std::uint32_t input = op.inputs[static_cast<std::size_t>(sharing.input)];
+    const LoweredTensor& tensor = lowered.tensors[input];
+    if (tensor.producer == none || tensor.consumers != std::vector<std::uint32_t>{index} ||
+        std::count(op.inputs.begin(), op.inputs.end(), input) != 1) {
+      continue;
+    }
+    const std::vector<ByteRange> slice = byte_ranges(lowered, lowered.operators[tensor.producer]);
+    if (!slice.empty() && slice.front().whole == current && slice.front().part == input &&
+        slice.front().offset == range.offset &&
+        tensor.info.bytes() == lowered.tensors[range.part].info.bytes()) {
+      return input;
+    }
+  }
+  return none;
 }
 
 }  // namespace purine::program

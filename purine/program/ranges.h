@@ -17,8 +17,12 @@ struct ByteRange {
 };
 
 /// Of a slice: its output, as a part of its input. Of a concatenation: its inputs, as parts of its output.
-/// None unless the parts are contiguous in memory: in the tensor's layout all dimensions outside of the one
-/// that is cut have one element.
+/// None unless the parts are contiguous in memory: in the tensor's layout, plain if none is assigned yet, all
+/// dimensions outside of the one that is cut have one element.
 std::vector<ByteRange> byte_ranges(const Lowered& lowered, const LoweredOperator& op);
+
+/// The slice of a variable's current value that the producer of `range.part` may overwrite, is the only one
+/// to read, and that has the same bytes of the variable; otherwise none.
+std::uint32_t overwritten_slice(const Lowered& lowered, std::uint32_t current, const ByteRange& range);
 
 }  // namespace purine::program

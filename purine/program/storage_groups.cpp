@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "purine/core/error.h"
 #include "purine/program/half_copy.h"
 #include "purine/program/ranges.h"
 
@@ -32,6 +33,7 @@ class Former {
       if (variable.tensor == none) continue;
       const std::uint32_t group = new_group(variable.tensor, TensorStorage::Kind::variable);
       if (variable.next != none) join(variable.next, group, 0);
+      if (!variable.parts.empty()) join_parts(variable, group);
     }
     for (const std::uint32_t op : order_) {
       if (options_.reuse) {
@@ -116,7 +118,25 @@ class Former {
         overwrite(output);
       }
     }
-    result_.elided[op_index] = views > 0 && views == op.outputs.size();
+    if (views > 0 && views == op.outputs.size()) result_.elided[op_index] = true;
+  }
+
+  /// Parts of a variable's next value, and the slices of its current one that they overwrite.
+  void join_parts(const LoweredVariable& variable, std::uint32_t group) {
+    if (variable.parts.front() == variable.next) return;  // it is received
+    const std::uint32_t concatenation = lowered_.tensors[variable.next].producer;
+    const std::vector<ByteRange> ranges = byte_ranges(lowered_, lowered_.operators[concatenation]);
+    PURINE_CHECK_EQUAL(ranges.size(), variable.parts.size());
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      const ByteRange& range = ranges[i];
+      PURINE_CHECK_EQUAL(range.part, variable.parts[i]);
+      join(range.part, group, range.offset);
+      const std::uint32_t slice = overwritten_slice(lowered_, variable.tensor, range);
+      if (slice == none) continue;  // it is received
+      join(slice, group, range.offset);
+      result_.elided[lowered_.tensors[slice].producer] = true;
+    }
+    result_.elided[concatenation] = true;
   }
 
   /// A slice is a view of a range. What is concatenated is made in the result's storage, or the result lies

@@ -97,8 +97,9 @@ void check_plan(Graph& graph, const MemoryOptions& options, std::int32_t rank = 
       const auto touch = [&](std::uint32_t tensor, bool writes) {
         const TensorStorage& storage = plan.tensors[tensor];
         if (storage.kind == TensorStorage::Kind::variable) {
-          const std::size_t base = (std::size_t{1} << 40U) + storage.offset * 4096;
-          accesses.push_back({base, base + 1, tensor, unrolled.node(op, t), writes});
+          const std::size_t begin = (std::size_t{1} << 40U) + (storage.offset << 20U) + storage.begin;
+          accesses.push_back(
+              {begin, begin + lowered.tensors[tensor].info.bytes(), tensor, unrolled.node(op, t), writes});
           return;
         }
         const std::size_t begin =
@@ -110,7 +111,7 @@ void check_plan(Graph& graph, const MemoryOptions& options, std::int32_t rank = 
       const bool slices = !ranges.empty() && ranges.front().part == lowered.operators[op].outputs[0];
       for (const std::uint32_t input : lowered.operators[op].inputs) {
         touch(input, false);
-        if (!slices || plan.tensors[input].kind == TensorStorage::Kind::variable) continue;
+        if (!slices) continue;
         const std::size_t begin = accesses.back().begin + ranges.front().offset;
         accesses.back().begin = begin;
         accesses.back().end = begin + lowered.tensors[ranges.front().part].info.bytes();
@@ -330,6 +331,93 @@ TEST(MemoryPlanTest, AnAllReduceComputesInTheGradientsBytes) {
     };
     EXPECT_EQ(std::count_if(plan.orders.begin(), plan.orders.end(), is_ordered), 1);
   }
+}
+
+// An update that two ranks share: each overwrites half of the variable, and receives the other one. What else
+// reads the variable does so before either, and what is sent has gone before the next update.
+TEST(MemoryPlanTest, ADividedUpdateIsMadeInTheVariablesStorage) {
+  const Location here{0, DeviceKind::cpu, 0};
+  const Location there{1, DeviceKind::cpu, 0};
+  Graph graph;
+  std::vector<Variable> weights;
+  std::vector<Tensor> gradients;
+  for (const Location location : {here, there}) {
+    const auto placement = graph.at(location);
+    weights.push_back(graph.variable(location == here ? "here" : "there", {{32}, DType::i64},
+                                     std::make_shared<Mix>(Mix::Options{.outputs = {32}})));
+    gradients.push_back(mix(graph, {weights.back()}, {.salt = 1, .outputs = {16}}).output());
+  }
+  std::vector<Tensor> halves;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const auto placement = graph.at(rank == 0 ? here : there);
+    const auto begin = static_cast<std::int64_t>(16 * rank);
+    halves.push_back(mix(graph, {ops::slice(weights[rank], 0, begin, begin + 16), gradients[rank]},
+                         {.outputs = {16}, .sharing = {{0, 0, Sharing::Kind::overwrite}}})
+                         .output());
+  }
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const Location location = rank == 0 ? here : there;
+    const auto placement = graph.at(location);
+    graph.set_next(weights[rank],
+                   ops::concat({ops::copy(halves[0], location), ops::copy(halves[1], location)}, 0));
+  }
+  for (const std::int32_t rank : {0, 1}) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    check_plan(graph, {}, rank);
+    check_plan(graph, {.reuse = false}, rank);
+    Lowered lowered = lower(graph, rank);
+    assign_layouts(graph, lowered, false);
+    const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
+    EXPECT_EQ(plan.arenas[0].bytes, 128U);  // the gradient
+    const LoweredVariable& variable = lowered.variables[static_cast<std::size_t>(rank)];
+    ASSERT_EQ(variable.parts.size(), 2U);
+    for (std::size_t part = 0; part < 2; ++part) {
+      const TensorStorage& storage = plan.tensors[variable.parts[part]];
+      EXPECT_EQ(storage.kind, TensorStorage::Kind::variable);
+      EXPECT_EQ(storage.offset, static_cast<std::size_t>(rank));
+      EXPECT_EQ(storage.begin, 128 * part);
+    }
+    EXPECT_EQ(std::count(plan.elided.begin(), plan.elided.end(), true), 2);  // the slice, the concatenation
+    // The receive waits for the operator that makes the gradient of the whole variable.
+    const std::uint32_t receive = lowered.tensors[variable.parts[rank == 0 ? 1 : 0]].producer;
+    EXPECT_EQ(lowered.operators[receive].contract->type(), "receive");
+    const std::uint32_t reader = lowered.tensors[variable.tensor].consumers.front();
+    const StorageOrder order{reader, receive, 0};
+    EXPECT_NE(std::find(plan.orders.begin(), plan.orders.end(), order), plan.orders.end());
+  }
+}
+
+// The variable's next value at rank 1 is what rank 0 computed.
+TEST(MemoryPlanTest, AVariableIsReceivedIntoItsStorage) {
+  Graph graph;
+  const auto draw = [] { return std::make_shared<Mix>(Mix::Options{.outputs = {10}}); };
+  const Variable source = graph.variable("source", {{10}, DType::i64}, draw());
+  graph.set_next(source, mix(graph, {source}, {.outputs = {10}}).output());
+  const auto placement = graph.at({1, DeviceKind::cpu, 0});
+  const Variable replica = graph.variable("replica", {{10}, DType::i64}, draw());
+  graph.set_next(replica, ops::copy(source.next(), {1, DeviceKind::cpu, 0}));
+  graph.watch(mix(graph, {replica}, {.salt = 1}).output());
+  check_plan(graph, {}, 1);
+  const Lowered lowered = lower(graph, 1);
+  EXPECT_EQ(lowered.variables[1].parts, std::vector<std::uint32_t>{lowered.variables[1].next});
+  for (const LoweredOperator& op : lowered.operators) EXPECT_NE(op.contract->type(), "assign");
+}
+
+// Half of it would be overwritten while the other half is computed from the whole.
+TEST(MemoryPlanTest, ADividedUpdateThatReadsTheWholeVariableIsAssigned) {
+  Graph graph;
+  const Variable v =
+      graph.variable("v", {{32}, DType::i64}, std::make_shared<Mix>(Mix::Options{.outputs = {32}}));
+  const auto half = [&](std::int64_t begin) {
+    return mix(graph, {ops::slice(v, 0, begin, begin + 16), v},
+               {.outputs = {16}, .sharing = {{0, 0, Sharing::Kind::overwrite}}})
+        .output();
+  };
+  graph.set_next(v, ops::concat({half(0), half(16)}, 0));
+  check_plan(graph, {});
+  const Lowered lowered = lower(graph);
+  EXPECT_TRUE(lowered.variables[0].parts.empty());
+  EXPECT_EQ(lowered.operators.back().contract->type(), "assign");
 }
 
 TEST(MemoryPlanTest, AConcatenationIsNotMadeWhereOthersStillRead) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "purine/ops/concat.h"
 #include "purine/program/half_copy.h"
 #include "purine/program/memory_plan.h"
 #include "purine/program/program.h"
@@ -123,9 +124,13 @@ class Waits {
     for (const StorageOrder& order : plan.orders) {
       if (order.delay == 0) after_[base + order.before].push_back(base + order.after);
       const HalfCopy* half = as_half_copy(*lowered.operators[order.after].contract);
-      EXPECT_FALSE(order.delay == 0 && half != nullptr && half->side() == HalfCopy::Side::receive)
-          << "a receive waits within its iteration";
-      reuses_ += order.delay == 0 ? 1 : 0;
+      if (order.delay != 0) continue;
+      ++reuses_;
+      if (half == nullptr || half->side() != HalfCopy::Side::receive) continue;
+      const std::uint32_t received = lowered.operators[order.after].outputs[0];
+      EXPECT_EQ(plan.tensors[received].kind, program::TensorStorage::Kind::variable)
+          << "a receive into memory of its own waits within its iteration";
+      ++waiting_receives_;
     }
     for (std::uint32_t op = 0; op < lowered.operators.size(); ++op) {
       const HalfCopy* half = as_half_copy(*lowered.operators[op].contract);
@@ -136,7 +141,20 @@ class Waits {
 
   bool cyclic() {
     EXPECT_EQ(sends_.size(), receives_.size());
-    for (const auto& [channel, send] : sends_) after_[send].push_back(receives_.at(channel));
+    // A send and its receive wait for each other: one operator of both.
+    std::map<std::uint32_t, std::uint32_t> send_of;
+    for (const auto& [channel, send] : sends_) {
+      const std::uint32_t receive = receives_.at(channel);
+      send_of.emplace(receive, send);
+      after_[send].insert(after_[send].end(), after_[receive].begin(), after_[receive].end());
+      after_[receive].clear();
+    }
+    for (auto& targets : after_) {
+      for (std::uint32_t& target : targets) {
+        const auto send = send_of.find(target);
+        if (send != send_of.end()) target = send->second;
+      }
+    }
     std::vector<std::uint32_t> waiting(after_.size(), 0);
     for (const auto& targets : after_) {
       for (const std::uint32_t target : targets) ++waiting[target];
@@ -155,12 +173,14 @@ class Waits {
 
   std::size_t exchanges() const { return sends_.size(); }
   int reuses() const { return reuses_; }
+  int waiting_receives() const { return waiting_receives_; }
 
  private:
   std::vector<std::vector<std::uint32_t>> after_;
   std::map<std::uint32_t, std::uint32_t> sends_;
   std::map<std::uint32_t, std::uint32_t> receives_;
   int reuses_ = 0;
+  int waiting_receives_ = 0;  // orders before receives into variables
 };
 
 TEST(RanksPlanTest, TheWaitsOfAllRanksTogetherHaveNoCycle) {
@@ -188,6 +208,76 @@ TEST(RanksPlanTest, TheWaitsOfAllRanksTogetherHaveNoCycle) {
   }
   EXPECT_GT(exchanges, 4000U);
   EXPECT_GT(reuses, 1000);
+}
+
+/// Layers at two ranks, each with a weight that its backward reads as well; the gradients' halves are added
+/// up at one rank each, which updates its half of the weight and sends it to the other.
+void build_divided_updates(Graph& graph, int layers) {
+  const auto mix_here = [&](std::int32_t rank, std::vector<Tensor> inputs, Mix::Options options) {
+    return mix_at(graph, cpu(rank), std::move(inputs), std::move(options));
+  };
+  std::vector<std::vector<Variable>> weights(2);
+  std::vector<std::vector<Tensor>> gradients(2);
+  for (std::int32_t rank = 0; rank < 2; ++rank) {
+    const auto placement = graph.at(cpu(rank));
+    auto& own = weights[static_cast<std::size_t>(rank)];
+    for (int i = 0; i < layers; ++i) {
+      own.push_back(graph.variable("w" + std::to_string(i) + "of" + std::to_string(rank), {{32}, DType::i64},
+                                   std::make_shared<Mix>(Mix::Options{.outputs = {32}})));
+    }
+    std::vector<Tensor> x = {mix(graph, {}, {.outputs = {8}}).output()};
+    for (const Variable weight : own) x.push_back(mix(graph, {x.back(), weight}, {.outputs = {8}}).output());
+    Tensor dx = x.back();
+    for (int i = layers - 1; i >= 0; --i) {
+      const auto at = static_cast<std::size_t>(i);
+      gradients[static_cast<std::size_t>(rank)].push_back(
+          mix(graph, {dx, x[at]}, {.salt = i, .outputs = {32}}).output());
+      dx = mix(graph, {dx, own[at]}, {.salt = i, .outputs = {8}}).output();
+    }
+    graph.watch(dx);
+  }
+  for (int i = layers - 1; i >= 0; --i) {
+    const auto layer = static_cast<std::size_t>(i);
+    std::vector<Tensor> updated;
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+      std::vector<Tensor> addends;
+      for (std::size_t from = 0; from < 2; ++from) {
+        const Tensor gradient = gradients[from][static_cast<std::size_t>(layers - 1) - layer];
+        const auto placement = graph.at(gradient.location());
+        addends.push_back(ops::slice(gradient, 0, 16 * rank, 16 * rank + 16));
+      }
+      const Tensor sum = mix_here(rank, addends, {.outputs = {16}});
+      const auto placement = graph.at(cpu(rank));
+      const Tensor half =
+          ops::slice(weights[static_cast<std::size_t>(rank)][layer], 0, 16 * rank, 16 * rank + 16);
+      updated.push_back(
+          mix(graph, {half, sum}, {.outputs = {16}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output());
+    }
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+      const auto placement = graph.at(cpu(rank));
+      graph.set_next(weights[static_cast<std::size_t>(rank)][layer],
+                     ops::concat({ops::copy(updated[0], cpu(rank)), ops::copy(updated[1], cpu(rank))}, 0));
+    }
+  }
+}
+
+TEST(RanksPlanTest, DividedUpdatesAreMadeInPlaceAndDoNotWaitInACycle) {
+  for (const std::uint32_t distance : {1U, 16U}) {
+    Graph graph;
+    build_divided_updates(graph, 4);
+    Waits waits;
+    for (std::int32_t rank = 0; rank < 2; ++rank) waits.add_rank(graph, rank, {.distance = distance});
+    EXPECT_FALSE(waits.cyclic());
+    // Each rank receives four halves, after the forward and backward operator that read the weight.
+    EXPECT_EQ(waits.waiting_receives(), 2 * 4 * 2);
+  }
+  for (std::int32_t rank = 0; rank < 2; ++rank) {
+    Graph graph;
+    build_divided_updates(graph, 4);
+    for (const program::LoweredOperator& op : program::lower(graph, rank).operators) {
+      EXPECT_NE(op.contract->type(), "assign");
+    }
+  }
 }
 
 // Rank 0 makes a then b, and rank 1 needs b at once in the next iteration, but a only later.
