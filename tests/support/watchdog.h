@@ -13,11 +13,17 @@
 
 namespace purine {
 
+#ifdef __SANITIZE_THREAD__
+inline constexpr std::chrono::seconds watchdog_limit{110};  // all takes ten times as long
+#else
+inline constexpr std::chrono::seconds watchdog_limit{60};
+#endif
+
 /// Ends the process with a message, if it lives for too long.
 class Watchdog {
  public:
   explicit Watchdog(std::function<std::string()> message = nullptr,
-                    std::chrono::seconds limit = std::chrono::seconds(60))
+                    std::chrono::seconds limit = watchdog_limit)
       : message_(std::move(message)), thread_([this, limit] {
           std::unique_lock lock(mutex_);
           if (ended_.wait_for(lock, limit, [&] { return over_; })) return;
