@@ -15,72 +15,26 @@
 namespace purine::program {
 namespace {
 
-std::vector<bool> find_live(Graph& graph) {
-  std::vector<bool> live(graph.operator_count(), false);
-  std::vector<std::uint32_t> pending;
-  const auto need = [&](Tensor tensor) {
-    if (!tensor.has_producer()) return;
-    const std::uint32_t producer = tensor.producer().index();
-    if (live[producer]) return;
-    live[producer] = true;
-    pending.push_back(producer);
-  };
-  for (const Variable variable : graph.variables()) {
-    if (variable.has_next()) need(variable.next());
-  }
-  for (const Tensor tensor : graph.watched()) need(tensor);
-  for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
-    if (graph.op(i).contract().has_side_effect() && !live[i]) {
-      live[i] = true;
-      pending.push_back(i);
-    }
-  }
-  while (!pending.empty()) {
-    const Operator op = graph.op(pending.back());
-    pending.pop_back();
-    for (int i = 0; i < op.input_count(); ++i) need(op.input(i));
-  }
-  return live;
-}
-
-/// By the graph's tensor: whether it depends on a variable that changes. What doesn't can be made before the
-/// last iteration has ended.
-std::vector<bool> find_changing(Graph& graph) {
-  std::vector<bool> changing(graph.tensor_count(), false);
-  for (const Variable variable : graph.variables()) changing[variable.index()] = variable.has_next();
-  for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
-    const Operator op = graph.op(i);
-    bool any = false;
-    for (int k = 0; k < op.input_count(); ++k) any = any || changing[op.input(k).index()];
-    for (int k = 0; any && k < op.output_count(); ++k) changing[op.output(k).index()] = true;
-  }
-  return changing;
-}
-
 /// What is staged on its way, or can arrive early, has two versions.
 constexpr std::uint32_t two_slots = 2;
 
 class Lowerer {
  public:
-  Lowerer(Graph& graph, std::int32_t rank)
-      : graph_(graph), rank_(rank), mapped_(graph.tensor_count(), none) {}
+  Lowerer(const WholeGraph& whole, std::int32_t rank)
+      : whole_(whole), graph_(whole.graph()), rank_(rank), mapped_(graph_.tensor_count(), none) {}
 
   Lowered run() {
-    const std::vector<Variable> variables = graph_.variables();
+    const std::vector<Variable>& variables = whole_.variables();
     result_.variables.resize(variables.size());
-    for (std::uint32_t i = 0; i < variables.size(); ++i) variable_index_.emplace(variables[i].index(), i);
-    const std::vector<bool> live = find_live(graph_);
-    for (std::uint32_t i = 0; i < graph_.operator_count(); ++i) {
-      if (live[i]) add_own_part(graph_.op(i));
-    }
+    for (const std::uint32_t op : whole_.operators_of(rank_)) add_own_part(graph_.op(op));
     for (const Tensor tensor : graph_.watched()) {
       if (tensor.location().rank != rank_) continue;
       const std::uint32_t place = host_place(tensor.location());
       add(added(std::make_shared<HostRead>(), {at(map(tensor), place)}, tensor.path() + "/host_read", place));
     }
     result_.find_consumers();
-    for (std::uint32_t i = 0; i < variables.size(); ++i) {
-      if (variables[i].location().rank == rank_ && variables[i].has_next()) set_next(i, variables[i]);
+    for (const std::uint32_t i : whole_.variables_of(rank_)) {
+      if (variables[i].has_next()) set_next(i, variables[i]);
     }
     result_.find_consumers();
     return std::move(result_);
@@ -142,7 +96,7 @@ class Lowerer {
     const std::uint32_t place = result_.place_of(tensor.location());
     if (graph_.is_variable(tensor)) {
       mapped = add_tensor(tensor.info(), none, tensor.index());
-      const std::uint32_t index = variable_index_.at(tensor.index());
+      const std::uint32_t index = whole_.variable_of(tensor);
       result_.tensors[mapped].place = place;
       result_.tensors[mapped].variable = index;
       result_.variables[index].tensor = mapped;
@@ -176,7 +130,8 @@ class Lowerer {
     std::uint32_t tensor = map(source);
     const LoweredTensor& here = result_.tensors[tensor];
     if (here.place == place) {
-      if (here.producer != none && !changes(source)) result_.operators[here.producer].slots = two_slots;
+      if (here.producer != none && !whole_.changes(source))
+        result_.operators[here.producer].slots = two_slots;
     } else {
       const auto [staged, inserted] = staged_.try_emplace(tensor, none);
       if (inserted) {
@@ -196,17 +151,12 @@ class Lowerer {
         add_half(HalfCopy::Side::receive, copy, copy.input(0).location().rank, {}, place);
     const std::uint32_t received = add_tensor(output.info(), half, output.index());
     result_.operators[half].outputs = {received};
-    result_.operators[half].slots = staged || !changes(output) ? two_slots : 1;
+    result_.operators[half].slots = staged || !whole_.changes(output) ? two_slots : 1;
     if (staged) {
       add_operator(copy, {received});
     } else {
       mapped_[output.index()] = received;
     }
-  }
-
-  bool changes(Tensor tensor) {
-    if (changing_.empty()) changing_ = find_changing(graph_);
-    return changing_[tensor.index()];
   }
 
   std::uint32_t add_half(HalfCopy::Side side, Operator copy, std::int32_t peer,
@@ -343,15 +293,14 @@ class Lowerer {
     return false;
   }
 
+  const WholeGraph& whole_;
   Graph& graph_;
   const std::int32_t rank_;
   Lowered result_;
   std::vector<std::uint32_t> mapped_;
   std::vector<std::uint32_t> halves_;                        // sends and receives, ascending
-  std::vector<bool> changing_;                               // made where something is sent or received
   std::unordered_map<std::uint32_t, std::uint32_t> staged_;  // on the host, what is sent from a device
-  std::unordered_map<std::uint32_t, std::uint32_t> variable_index_;  // by the variable's tensor
-  std::unordered_set<std::uint32_t> taken_;                          // next values computed in place
+  std::unordered_set<std::uint32_t> taken_;                  // next values computed in place
   // By the variable's current value.
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> updates_of_;
 };
@@ -393,8 +342,8 @@ std::vector<std::uint32_t> Lowered::updates(const LoweredVariable& variable) con
   return result;
 }
 
-Lowered lower(Graph& graph, std::int32_t rank) {
-  return Lowerer(graph, rank).run();
+Lowered lower(const WholeGraph& whole, std::int32_t rank) {
+  return Lowerer(whole, rank).run();
 }
 
 std::vector<std::uint32_t> serial_order(const Lowered& lowered) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "purine/graph/graph.h"
+#include "purine/program/whole_graph.h"
 
 namespace purine::program {
 
@@ -79,7 +80,7 @@ struct Lowered {
 /// send or a receive and leaves by another one later in that rank's serial order. In each rank's serial
 /// order, sends and receives have the order of their Copies in the logical graph, which is the same at all
 /// ranks. Along the cycle the Copies' numbers would only grow.
-Lowered lower(Graph& graph, std::int32_t rank = 0);
+Lowered lower(const WholeGraph& whole, std::int32_t rank = 0);
 
 /// Chooses the layouts and adds reorders between operators that disagree. Without `channels_last` all is
 /// plain.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "purine/core/error.h"
@@ -24,13 +25,16 @@ using program::TensorStorage;
 
 Program::Program(Graph& graph, const FreezeOptions& options)
     : graph_(graph), poison_freed_(options.poison_freed) {
-  verify(graph);
-  Lowered lowered = program::lower(graph, options.rank);
+  std::optional<program::WholeGraph> own;
+  const program::WholeGraph& whole = options.whole != nullptr ? *options.whole : own.emplace(graph);
+  PURINE_CHECK(&whole.graph() == &graph);
+  Lowered lowered = program::lower(whole, options.rank);
   program::assign_layouts(graph, lowered, options.channels_last);
   const MemoryPlan plan = program::plan_memory(lowered, program::serial_order(lowered), options.memory);
   store(lowered, plan);
-  build_marked_graph(lowered, plan, options);
-  bind_kernels(options, plan.elided);
+  build_marked_graph(lowered, plan, whole, options);
+  kernels_.resize(operators_.size());
+  if (options.bind_kernels) bind_kernels(options);
 }
 
 Program::~Program() = default;
@@ -63,6 +67,7 @@ void Program::store(const Lowered& lowered, const MemoryPlan& plan) {
   operators_.reserve(lowered.operators.size());
   for (const LoweredOperator& op : lowered.operators) {
     OperatorRecord record;
+    record.is_view = plan.elided[operators_.size()];
     record.origin = op.origin;
     if (op.origin == none) {
       record.origin = added_mark | static_cast<std::uint32_t>(added_.size());
@@ -71,7 +76,7 @@ void Program::store(const Lowered& lowered, const MemoryPlan& plan) {
     record.first_argument = static_cast<std::uint32_t>(arguments_.size());
     record.input_count = static_cast<std::uint16_t>(op.inputs.size());
     record.output_count = static_cast<std::uint16_t>(op.outputs.size());
-    record.place = op.place;
+    record.place = static_cast<std::uint16_t>(op.place);
     const auto add_arguments = [&](const std::vector<std::uint32_t>& tensors,
                                    const std::vector<Layout>& layouts) {
       for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -106,7 +111,7 @@ std::uint32_t Program::lane_of(std::uint32_t op, std::int32_t rank) {
 }
 
 void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
-                                 const FreezeOptions& options) {
+                                 const program::WholeGraph& whole, const FreezeOptions& options) {
   MarkedGraphBuilder builder(operator_count());
   std::vector<std::uint32_t> lane(operator_count());
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
@@ -116,7 +121,7 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
       builder.set_cost(op,
                        program::estimate_message_seconds(cost(op).bytes, options.network_bytes_per_second));
     } else {
-      builder.set_cost(op, plan.elided[op] ? 0 : program::estimate_seconds(cost(op)));
+      builder.set_cost(op, is_view(op) ? 0 : program::estimate_seconds(cost(op)));
     }
   }
   if (lanes_.empty()) lanes_.push_back({{options.rank, DeviceKind::cpu, 0}, LaneKind::compute});
@@ -125,7 +130,7 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
     const bool both_ways = lanes_[i].kind == LaneKind::network;
     builder.set_parallelism(i, workers ? options.parallelism : both_ways ? 2 : 1);
   }
-  set_sends(builder, options.network_bytes_per_second);
+  set_sends(builder, whole, options.network_bytes_per_second);
   // What is on one in-order queue needs no token but the order of issue; queues of one kind of device wait
   // for each other's events; all else waits until the work is done.
   const auto add_edge = [&](std::uint32_t from, std::uint32_t to, std::uint32_t tokens, EdgeKind kind) {
@@ -155,22 +160,21 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
 }
 
 // Sends share what the rank can send, and what is behind one runs at another rank.
-void Program::set_sends(MarkedGraphBuilder& builder, double network_bytes_per_second) const {
-  std::vector<program::Remaining> remaining;
+void Program::set_sends(MarkedGraphBuilder& builder, const program::WholeGraph& whole,
+                        double network_bytes_per_second) const {
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
     const HalfCopy* half = as_half_copy(contract(op));
     if (half == nullptr || half->side() != HalfCopy::Side::send) continue;
-    if (remaining.empty()) remaining = program::remaining_after(graph_, network_bytes_per_second);
-    const program::Remaining& after = remaining[graph_.op(half->channel()).output().index()];
+    const program::Remaining& after =
+        whole.remaining(network_bytes_per_second)[graph_.op(half->channel()).output().index()];
     builder.set_remaining(op, after.in_first, after.in_last);
     builder.set_on_line(op);
   }
 }
 
-void Program::bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided) {
-  kernels_.resize(operators_.size());
+void Program::bind_kernels(const FreezeOptions& options) {
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
-    if (elided[op] || is_transfer(op) || is_exchange(op)) continue;
+    if (is_view(op) || is_transfer(op) || is_exchange(op)) continue;
     std::vector<TensorInfo> infos;
     std::vector<Layout> layouts;
     const std::size_t input_count = operators_[op].input_count;
@@ -239,6 +243,12 @@ Cost Program::cost(std::uint32_t op) const {
   return contract(op).cost(input_infos, output_infos);
 }
 
+DType Program::dtype(std::uint32_t op) const {
+  const std::span<const std::uint32_t> made = outputs(op);
+  if (!made.empty()) return info(made[0]).dtype;
+  return inputs(op).empty() ? DType::f32 : info(inputs(op)[0]).dtype;
+}
+
 std::string Program::shapes(std::uint32_t op) const {
   std::string text;
   const auto list = [&](std::span<const std::uint32_t> arguments) {
@@ -282,7 +292,7 @@ bool Program::is_transfer(std::uint32_t op) const {
 }
 
 Program::Transfer Program::transfer(std::uint32_t op, std::int64_t iteration) const {
-  return {address(outputs(op)[0], iteration), address(inputs(op)[0], iteration),
+  return {bound_address(outputs(op)[0], iteration), bound_address(inputs(op)[0], iteration),
           info(outputs(op)[0]).bytes()};
 }
 
@@ -294,7 +304,7 @@ Program::Exchange Program::exchange(std::uint32_t op, std::int64_t iteration) co
   const HalfCopy& half = *as_half_copy(contract(op));
   const bool sends = half.side() == HalfCopy::Side::send;
   const std::uint32_t argument = sends ? inputs(op)[0] : outputs(op)[0];
-  return {sends, half.peer(), half.channel(), address(argument, iteration), half.info().bytes()};
+  return {sends, half.peer(), half.channel(), bound_address(argument, iteration), half.info().bytes()};
 }
 
 Tensor Program::exchanged(std::uint32_t op) const {

@@ -15,6 +15,7 @@
 #include "purine/program/kernel.h"
 #include "purine/program/marked_graph.h"
 #include "purine/program/memory_plan.h"
+#include "purine/program/whole_graph.h"
 
 namespace purine {
 
@@ -37,6 +38,11 @@ struct LaneUse {
 struct FreezeOptions {
   /// The rank whose part of the graph is frozen.
   std::int32_t rank = 0;
+  /// The graph as it was looked through for the parts of other ranks; null: that is done for this one alone.
+  const program::WholeGraph* whole = nullptr;
+  /// False: no kernels are bound. Such a program can be looked at, and run in virtual time, where nothing
+  /// computes.
+  bool bind_kernels = true;
   /// By kind of device; an emulated one runs the CPU's.
   std::map<DeviceKind, const KernelRegistry*> kernels = {};
   std::uint64_t seed = 1;  ///< of all random operators
@@ -93,6 +99,11 @@ class Program {
   std::string path(std::uint32_t op) const;
   std::string_view type(std::uint32_t op) const { return contract(op).type(); }
   Location location(std::uint32_t op) const { return places_[place(op)]; }
+  /// True for an operator with nothing to do: its output is its input's bytes, or its inputs were made in
+  /// them.
+  bool is_view(std::uint32_t op) const { return operators_[op].is_view; }
+  /// The type of the elements that an operator computes with.
+  DType dtype(std::uint32_t op) const;
   /// True for operators that bring data in from outside.
   bool brings_data(std::uint32_t op) const { return contract(op).brings_samples(); }
   Cost cost(std::uint32_t op) const;
@@ -121,6 +132,7 @@ class Program {
   void run(std::uint32_t op, std::int64_t iteration, int part, Scratch scratch, std::ptrdiff_t shift = 0);
   /// An operator that only moves bytes from one place to another over a queue.
   bool is_transfer(std::uint32_t op) const;
+  /// What a transfer moves, or an exchange. Addresses are null as long as no memory is bound.
   struct Transfer {
     std::byte* destination = nullptr;
     const std::byte* source = nullptr;
@@ -139,6 +151,12 @@ class Program {
   Exchange exchange(std::uint32_t op, std::int64_t iteration) const;
   /// The logical graph's tensor that an exchange sends or makes.
   Tensor exchanged(std::uint32_t op) const;
+  /// Index among lanes() of where an operator runs.
+  std::uint32_t lane(std::uint32_t op) const {
+    return marked_graph_->lane_at(marked_graph_->position_of(op));
+  }
+  /// Where a transfer moves bytes from.
+  Location source(std::uint32_t op) const { return places_[tensors_[inputs(op)[0] / 2].place]; }
   /// Index among places() of where an operator and its outputs lie.
   std::uint32_t place(std::uint32_t op) const { return operators_[op].place; }
 
@@ -151,7 +169,8 @@ class Program {
     std::uint32_t first_argument = 0;  // inputs, then outputs
     std::uint16_t input_count = 0;
     std::uint16_t output_count = 0;
-    std::uint32_t place = 0;
+    std::uint16_t place = 0;
+    bool is_view = false;
   };
   struct Added {
     ContractPtr contract;
@@ -173,15 +192,20 @@ class Program {
   std::span<const std::uint32_t> outputs(std::uint32_t op) const;
   const TensorInfo& info(std::uint32_t argument) const;
   std::byte* address(std::uint32_t argument, std::int64_t iteration) const;
+  /// The same, or null where no memory is bound.
+  std::byte* bound_address(std::uint32_t argument, std::int64_t iteration) const {
+    return arenas_.empty() ? nullptr : address(argument, iteration);
+  }
   void poison(std::span<std::byte> output, const std::uint32_t* arguments,
               std::span<std::byte* const> inputs) const;
 
   void store(const program::Lowered& lowered, const program::MemoryPlan& plan);
-  void bind_kernels(const FreezeOptions& options, const std::vector<bool>& elided);
+  void bind_kernels(const FreezeOptions& options);
   std::uint32_t lane_of(std::uint32_t op, std::int32_t rank);
-  void set_sends(MarkedGraphBuilder& builder, double network_bytes_per_second) const;
+  void set_sends(MarkedGraphBuilder& builder, const program::WholeGraph& whole,
+                 double network_bytes_per_second) const;
   void build_marked_graph(const program::Lowered& lowered, const program::MemoryPlan& plan,
-                          const FreezeOptions& options);
+                          const program::WholeGraph& whole, const FreezeOptions& options);
 
   Graph& graph_;
   bool poison_freed_;

@@ -32,7 +32,7 @@ struct Network {
 
 /// The paths of the reorders that layouts needed, in the order that they run in.
 std::vector<std::string> reorders(Graph& graph) {
-  Lowered lowered = lower(graph);
+  Lowered lowered = lower(WholeGraph(graph));
   assign_layouts(graph, lowered, true);
   std::vector<std::string> paths;
   for (const LoweredOperator& op : lowered.operators) {

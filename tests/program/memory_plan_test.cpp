@@ -63,7 +63,7 @@ TEST(MemoryPlanTest, WhatIsSentSharesNoBytesWithWhatWaitsForNobody) {
     if (i == 3) graph.watch(ops::copy(x, {1, DeviceKind::cpu, 0}));
   }
   graph.watch(x);
-  const Lowered lowered = lower(graph, 0);
+  const Lowered lowered = lower(WholeGraph(graph), 0);
   const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
   EXPECT_EQ(plan.arenas[0].bytes, 3 * 8000U);
   int waits = 0;
@@ -148,7 +148,7 @@ TEST(MemoryPlanTest, CopiesAValueThatCannotBeComputedInTheVariable) {
   graph.watch(mix(graph, {next, v}, {.salt = 3}).output());
   graph.set_next(v, next);
   graph.set_next(w, v);
-  const Lowered lowered = lower(graph);
+  const Lowered lowered = lower(WholeGraph(graph));
   int assigns = 0;
   for (const LoweredOperator& op : lowered.operators) assigns += op.contract->type() == "assign";
   EXPECT_EQ(assigns, 3);  // v's, what w takes aside, and w's
@@ -160,7 +160,7 @@ TEST(MemoryPlanTest, LeavesOutWhatNobodyNeeds) {
   const Tensor x = mix(graph, {}, {.outputs = {10}}).output();
   mix(graph, {x}, {.salt = 1, .outputs = {1000000}});
   graph.watch(mix(graph, {x}, {.salt = 2}).output());
-  const Lowered lowered = lower(graph);
+  const Lowered lowered = lower(WholeGraph(graph));
   EXPECT_EQ(lowered.operators.size(), 3U);  // two, and the read
 }
 
