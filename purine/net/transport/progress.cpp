@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/net/transport/pauses.h"
 
 namespace purine::net {
 namespace {
 
-using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 /// How long a rank that fails tells others and lets chunks end, how long it then waits for the others' end,
@@ -18,12 +18,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds failing_limit{2000};
 constexpr milliseconds parting_limit{2000};
 constexpr milliseconds finish_limit{10'000};
-
-/// Pauses between looks at the messenger grow with the time in which nothing has happened, so that looking
-/// takes a few percent of a core, and what comes soon is seen soon. While a message is on its way, its chunks
-/// end so often that the buffers of sockets last for a pause.
-constexpr microseconds shortest_pause{20};
-constexpr microseconds longest_pause{1000};
 
 bool all_of(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), false) == flags.end();
@@ -172,8 +166,7 @@ void Progress::wait(bool busy) {
     changed_.wait(lock, something);
     return;
   }
-  changed_.wait_for(lock, std::clamp<Clock::duration>((now - last_event_) / 2, shortest_pause, longest_pause),
-                    something);
+  changed_.wait_for(lock, pause_after(now - last_event_), something);
 }
 
 void Progress::check_others(Clock::time_point now) {

@@ -50,7 +50,9 @@ Transfers::Transfers(Messenger& messenger, TransferOptions options)
     : messenger_(messenger), options_(options), peers_(static_cast<std::size_t>(messenger.size())) {}
 
 Transfers::Peer& Transfers::peer_of(int rank) {
-  return peers_[static_cast<std::size_t>(rank)];
+  std::unique_ptr<Peer>& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer == nullptr) peer = std::make_unique<Peer>();
+  return *peer;
 }
 
 void Transfers::receive(const Incoming& incoming) {
@@ -249,8 +251,8 @@ void Transfers::departed(int rank, std::int64_t messages) {
 std::optional<int> Transfers::missed() const {
   if (!any_departed_) return std::nullopt;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
-    const Peer& peer = peers_[i];
-    if (!peer.departed_after) continue;
+    if (peers_[i] == nullptr || !peers_[i]->departed_after) continue;
+    const Peer& peer = *peers_[i];
     const bool receives = !peer.receives.empty() || !peer.slotless.empty();
     if ((receives && peer.received == *peer.departed_after) || !peer.waiting_sends.empty()) {
       return static_cast<int>(i);
@@ -261,11 +263,12 @@ std::optional<int> Transfers::missed() const {
 
 void Transfers::fail(std::exception_ptr error) {
   failure_ = std::move(error);
-  for (Peer& peer : peers_) {
-    peer.waiting_sends.clear();
-    peer.unused_credits.clear();
-    peer.ready.clear();
-    peer.slotless.clear();
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (peer == nullptr) continue;
+    peer->waiting_sends.clear();
+    peer->unused_credits.clear();
+    peer->ready.clear();
+    peer->slotless.clear();
   }
   for (auto next = outgoing_.begin(); next != outgoing_.end();) {
     const auto send = next++;

@@ -64,7 +64,10 @@ class Transfers {
   void beginning(int peer, const Words& words);
 
   /// Messages that this rank has sent to a peer since the start.
-  std::int64_t sent(int peer) const { return peers_[static_cast<std::size_t>(peer)].sent; }
+  std::int64_t sent(int peer) const {
+    const Peer* const known = peers_[static_cast<std::size_t>(peer)].get();
+    return known != nullptr ? known->sent : 0;
+  }
   /// The peer sends no more than `messages` since the start, and takes nothing for which it has not given
   /// credit.
   void departed(int peer, std::int64_t messages);
@@ -131,7 +134,7 @@ class Transfers {
   Messenger& messenger_;
   std::shared_ptr<TransferObserver> observer_;
   TransferOptions options_;
-  std::vector<Peer> peers_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // made when they are first needed
   std::map<std::uint64_t, Send> outgoing_;
   std::map<std::uint64_t, Receive> incoming_;
   std::uint64_t next_ticket_ = 0;
