@@ -33,35 +33,37 @@ Firing Dispatcher::Core::next(Worker& worker) {
 
 // Runs a firing (or a part of it), and returns a successor that this worker keeps for itself, or none.
 Firing Dispatcher::Core::run(Worker& worker, Firing firing) {
-  if (worker.done_phase != firing.phase) {
-    count_done(worker);
-    worker.done_phase = firing.phase;
-  }
-  bool poisoned = failed_.load(std::memory_order_relaxed) && counters_.poisoned(firing);
-  if (!poisoned) {
-    if (!multi_part_index_.empty() && multi_part_index_[firing.position] != Firing::no_position) {
-      return run_part(worker, firing, *multi_parts_[multi_part_index_[firing.position]]);
-    }
-    poisoned = !execute(worker, firing, 0);
-  }
-  return complete(worker, firing, poisoned);
+  enter_iteration(worker, firing);
+  if (is_poisoned(firing)) return complete(worker, firing, true);
+  MultiPart* const multi = multi_part(firing);
+  const int part = multi != nullptr ? take_part(*worker.lane, firing, *multi) : 0;
+  const bool skipped = multi != nullptr && multi->failed.load(std::memory_order_relaxed);
+  return end_part(worker, firing, multi, skipped || execute(worker, firing, part));
 }
 
-Firing Dispatcher::Core::run_part(Worker& worker, Firing firing, MultiPart& multi) {
+void Dispatcher::Core::enter_iteration(Worker& worker, Firing firing) {
+  if (worker.done_phase == firing.phase) return;
+  count_done(worker);
+  worker.done_phase = firing.phase;
+}
+
+// The parts of a firing that has several, or null.
+Dispatcher::Core::MultiPart* Dispatcher::Core::multi_part(Firing firing) const {
+  if (multi_part_index_.empty() || multi_part_index_[firing.position] == Firing::no_position) return nullptr;
+  return multi_parts_[multi_part_index_[firing.position]].get();
+}
+
+// Takes the firing's next part, and leaves the rest to others.
+int Dispatcher::Core::take_part(LaneState& lane, Firing firing, MultiPart& multi) {
   const int part = multi.next++;
   if (part == 0) multi.unfinished.store(multi.parts, std::memory_order_relaxed);
   if (part + 1 < multi.parts) {
-    LaneState& lane = *worker.lane;
     lane.ready.insert(firing.phase, firing.position - lane.begin);
     lane.idle->notify();
   } else {
     multi.next = 0;
   }
-  if (!multi.failed.load(std::memory_order_relaxed) && !execute(worker, firing, part)) {
-    multi.failed.store(true, std::memory_order_relaxed);
-  }
-  if (multi.unfinished.fetch_sub(1, std::memory_order_acq_rel) > 1) return {};
-  return complete(worker, firing, multi.failed.exchange(false, std::memory_order_relaxed));
+  return part;
 }
 
 bool Dispatcher::Core::execute(Worker& worker, Firing firing, int part) {
@@ -81,6 +83,14 @@ bool Dispatcher::Core::execute(Worker& worker, Firing firing, int part) {
   }
   worker.current.store(resting, std::memory_order_relaxed);
   return succeeded;
+}
+
+// Completes the firing with its last part.
+Firing Dispatcher::Core::end_part(Worker& worker, Firing firing, MultiPart* multi, bool succeeded) {
+  if (multi == nullptr) return complete(worker, firing, !succeeded);
+  if (!succeeded) multi->failed.store(true, std::memory_order_relaxed);
+  if (multi->unfinished.fetch_sub(1, std::memory_order_acq_rel) > 1) return {};
+  return complete(worker, firing, multi->failed.exchange(false, std::memory_order_relaxed));
 }
 
 Firing Dispatcher::Core::complete(Worker& worker, Firing firing, bool poisoned) {

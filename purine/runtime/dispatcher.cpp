@@ -16,6 +16,15 @@ constexpr int idle_spins = 200;
 
 }  // namespace
 
+void Executor::run(std::uint32_t op, std::int64_t, int, int) {
+  throw Error("dispatcher", "operator " + std::to_string(op) + " runs on a CPU, and its executor has no way");
+}
+
+void Executor::begin(std::uint32_t op, std::int64_t, int, int, CompletionListener&, std::uint64_t) {
+  throw Error("dispatcher", "operator " + std::to_string(op) +
+                                " is begun on a CPU without threads, and its executor has no way");
+}
+
 void Executor::issue(std::uint32_t op, std::int64_t, Queue&) {
   throw Error("dispatcher", "operator " + std::to_string(op) + " runs on a queue, and its executor has none");
 }
@@ -39,7 +48,7 @@ Dispatcher::Core::Core(const MarkedGraph& graph, Executor& executor, std::vector
   PURINE_CHECK(graph.lane_count() <= lanes.size());
   for (std::uint32_t index = 0; index < graph.lane_count(); ++index) {
     const Lane& lane = lanes[index];
-    PURINE_CHECK(lane.workers > 0 ? options_.threads : lane.depth > 0);
+    PURINE_CHECK(lane.workers > 0 || lane.depth > 0);
     lanes_.push_back(std::make_unique<LaneState>(index, lane, graph, counters_.phases()));
     if (lane.workers == 0) continue;
     for (std::uint32_t i = 0; i < lanes_.back()->size; ++i) {
@@ -73,11 +82,12 @@ void Dispatcher::Core::check_edges() const {
 void Dispatcher::Core::make_events() {
   for (std::uint32_t position = 0; position < graph_.operator_count(); ++position) {
     for (const MarkedGraph::EventWait& wait : graph_.event_waits(position)) {
-      auto& events = events_[wait.from];
-      if (!events.empty()) continue;
+      event_index_.resize(graph_.operator_count(), Firing::no_position);
+      if (event_index_[wait.from] != Firing::no_position) continue;
+      event_index_[wait.from] = static_cast<std::uint32_t>(events_.size());
       Queue& queue = *lanes_[graph_.lane_at(wait.from)]->lane.queue;
       for (std::uint32_t phase = 0; phase < counters_.phases(); ++phase) {
-        events.push_back(queue.device().make_event());
+        events_.push_back(queue.device().make_event());
       }
     }
   }
@@ -108,6 +118,7 @@ void Dispatcher::Core::start_threads() {
       worker->index = static_cast<int>(workers_.size());
       worker->lane = lane.get();
       if (shuffled_) worker->shuffle.emplace(*options_.shuffle_seed + workers_.size());
+      if (!options_.threads) lane->resting_workers.insert(lane->resting_workers.begin(), worker.get());
       workers_.push_back(std::move(worker));
     }
   }

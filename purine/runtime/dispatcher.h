@@ -27,7 +27,12 @@ class Executor {
   /// once, when the dispatcher is made.
   virtual int parts(std::uint32_t /*op*/) const { return 1; }
   /// Runs one part on a CPU lane's worker; `worker` counts from 0 over all CPU lanes.
-  virtual void run(std::uint32_t op, std::int64_t iteration, int part, int worker) = 0;
+  virtual void run(std::uint32_t op, std::int64_t iteration, int part, int worker);
+  /// In place of `run` where the dispatcher has no threads: begins a part on a worker, without blocking. The
+  /// worker is busy until the listener is told, with the tag, that the part is done, or why it failed. If it
+  /// throws, nothing was begun.
+  virtual void begin(std::uint32_t op, std::int64_t iteration, int part, int worker,
+                     CompletionListener& listener, std::uint64_t tag);
   /// Enqueues an operator of a queue's lane, without blocking. If it throws, nothing is enqueued.
   virtual void issue(std::uint32_t op, std::int64_t iteration, Queue& queue);
   /// Starts an operator of a remote lane, without blocking. The listener is told, with the tag, when it is
@@ -94,8 +99,9 @@ struct DispatcherOptions {
   std::function<void(const Execution&)> trace = nullptr;
   /// Where trace times come from; the machine's monotonic clock by default. It must outlive the dispatcher.
   const Clock* clock = nullptr;
-  /// False: no thread is made, CPU lanes are not allowed, and the owner calls `issue_ready` whenever time has
-  /// passed. A simulator in virtual time does so. Completions must not be told after the dispatcher's end.
+  /// False: no thread is made. Workers begin what they would run (Executor::begin), and the owner calls
+  /// `issue_ready` after whatever was completed. A simulator in virtual time does so; all else is as with
+  /// threads: who starts what, and in which order. Completions must not be told after the dispatcher's end.
   bool threads = true;
 };
 
@@ -145,7 +151,7 @@ class Dispatcher {
   /// Number of workers over all CPU lanes.
   int worker_count() const;
 
-  /// Without threads: issues what is ready and fits; returns how many operators that was. Completions that
+  /// Without threads: begins and issues what is ready and fits; returns how much that was. Completions that
   /// are told meanwhile, on the same thread, are taken into account.
   int issue_ready();
 

@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,6 +54,7 @@ class Dispatcher::Core final : private CompletionListener {
   int issue_ready();
 
  private:
+  struct Worker;
   struct LaneState {
     LaneState(std::uint32_t lane_index, const Lane& lane_description, const MarkedGraph& graph,
               std::uint32_t phases)
@@ -82,6 +82,7 @@ class Dispatcher::Core final : private CompletionListener {
     std::unique_ptr<std::atomic<std::int64_t>[]> flights;
     std::atomic<int> in_flight{0};
     std::optional<Shuffle> shuffle;
+    std::vector<Worker*> resting_workers;  // without threads: those that have begun nothing
   };
   // The thread that issues to all queues of one device, or starts what a remote lane does.
   struct Launcher {
@@ -98,6 +99,9 @@ class Dispatcher::Core final : private CompletionListener {
     std::optional<Shuffle> shuffle;
     // For `unfinished`: position and phase, or `resting`.
     std::atomic<std::uint64_t> current{resting};
+    // Without threads: of the part that it has begun.
+    int part = 0;
+    std::int64_t begin = 0;
   };
   // An operator of several parts. Whoever took the operator's firing from the ready set owns `next`, and
   // inserts the firing again if parts remain, so each part is taken by one worker, at the operator's
@@ -117,6 +121,7 @@ class Dispatcher::Core final : private CompletionListener {
   static constexpr std::int64_t not_in_flight = std::numeric_limits<std::int64_t>::min();
   static constexpr std::uint64_t resting = ~std::uint64_t{0};
   static constexpr std::uint64_t poison_bit = std::uint64_t{1} << 63U;
+  static constexpr std::uint64_t worker_bit = std::uint64_t{1} << 62U;  // the tag is a worker's number
   static std::uint64_t pack(Firing firing) { return std::uint64_t{firing.phase} << 32U | firing.position; }
   static Firing unpack(std::uint64_t tag) {
     return {static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(tag >> 32U) & 0xffffU};
@@ -124,6 +129,11 @@ class Dispatcher::Core final : private CompletionListener {
 
   void check_edges() const;
   void make_events();
+  // The event that an operator of a queue's lane is marked by; null if nobody waits for it.
+  Event* event_of(std::uint32_t position, std::uint32_t phase) const {
+    if (event_index_.empty() || event_index_[position] == Firing::no_position) return nullptr;
+    return events_[event_index_[position] + phase].get();
+  }
   void start_threads();
   std::int64_t iteration_of(Firing firing) const {
     return iterations_[firing.phase].index.load(std::memory_order_relaxed);
@@ -138,18 +148,37 @@ class Dispatcher::Core final : private CompletionListener {
   void work(Worker& worker);
   Firing next(Worker& worker);
   Firing run(Worker& worker, Firing firing);
-  Firing run_part(Worker& worker, Firing firing, MultiPart& multi);
+  void enter_iteration(Worker& worker, Firing firing);
+  bool is_poisoned(Firing firing) const {
+    return failed_.load(std::memory_order_relaxed) && counters_.poisoned(firing);
+  }
+  MultiPart* multi_part(Firing firing) const;
+  int take_part(LaneState& lane, Firing firing, MultiPart& multi);
   bool execute(Worker& worker, Firing firing, int part);
+  Firing end_part(Worker& worker, Firing firing, MultiPart* multi, bool succeeded);
   Firing complete(Worker& worker, Firing firing, bool poisoned);
   void count_done(Worker& worker);
+
+  int begin_ready(LaneState& lane);
+  bool begin(Worker& worker, Firing firing);
+  void part_completed(Worker& worker, const std::exception_ptr& error);
 
   void launch(Launcher& launcher);
   int issue_ready(LaneState& lane);
   void issue(LaneState& lane, Firing firing);
   void start(LaneState& lane, Firing firing);
   void take_off(LaneState& lane, Firing firing, std::int64_t begin);
+  // False if the action throws, which is then the firing's failure.
   template <typename Action>
-  bool attempt(Firing firing, Action action);
+  bool attempt(Firing firing, Action action) {
+    try {
+      action();
+      return true;
+    } catch (...) {
+      fail(firing, std::current_exception());
+      return false;
+    }
+  }
   template <typename Passes>
   void pass_tokens(Firing firing, bool poisoned, Passes passes);
   void completed(std::uint64_t tag, std::exception_ptr error) override;
@@ -174,7 +203,9 @@ class Dispatcher::Core final : private CompletionListener {
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::vector<std::uint32_t> multi_part_index_;  // by position, into multi_parts_; empty if there are none
   std::vector<std::unique_ptr<MultiPart>> multi_parts_;
-  std::map<std::uint32_t, std::vector<std::unique_ptr<Event>>> events_;  // by position, one a phase
+  std::vector<std::uint32_t>
+      event_index_;  // by position, of its first one in events_; empty if there are none
+  std::vector<std::unique_ptr<Event>> events_;  // one a phase
 
   mutable std::mutex mutex_;
   std::condition_variable progress_;

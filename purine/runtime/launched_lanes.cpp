@@ -26,7 +26,7 @@ int Dispatcher::Core::issue_ready() {
   PURINE_CHECK(!options_.threads);
   int issued = 0;
   for (const auto& lane : lanes_) {
-    if (lane->lane.workers == 0) issued += issue_ready(*lane);
+    issued += lane->lane.workers == 0 ? issue_ready(*lane) : begin_ready(*lane);
   }
   return issued;
 }
@@ -46,27 +46,16 @@ int Dispatcher::Core::issue_ready(LaneState& lane) {
   return issued;
 }
 
-template <typename Action>
-bool Dispatcher::Core::attempt(Firing firing, Action action) {
-  try {
-    action();
-    return true;
-  } catch (...) {
-    fail(firing, std::current_exception());
-    return false;
-  }
-}
-
 // A poisoned operator is not issued, but waits for the same events and is completed by its queue, in order:
 // its tokens also say that all before it on the queue is done.
 void Dispatcher::Core::issue(LaneState& lane, Firing firing) {
   Queue& queue = *lane.lane.queue;
   const std::int64_t iteration = iteration_of(firing);
-  bool poisoned = failed_.load(std::memory_order_relaxed) && counters_.poisoned(firing);
+  bool poisoned = is_poisoned(firing);
   poisoned |= !attempt(firing, [&] {
     for (const MarkedGraph::EventWait& wait : graph_.event_waits(firing.position)) {
       if (iteration < wait.tokens) continue;
-      queue.wait(*events_.at(wait.from)[counters_.earlier(firing.phase, wait.tokens)]);
+      queue.wait(*event_of(wait.from, counters_.earlier(firing.phase, wait.tokens)));
     }
   });
   const std::int64_t begin = tracing_ ? clock_.now() : 0;
@@ -74,8 +63,8 @@ void Dispatcher::Core::issue(LaneState& lane, Firing firing) {
     const std::uint32_t op = graph_.operator_at(firing.position);
     poisoned = !attempt(firing, [&] { executor_.issue(op, iteration, queue); });
   }
-  if (const auto events = events_.find(firing.position); events != events_.end()) {
-    poisoned |= !attempt(firing, [&] { queue.record(*events->second[firing.phase]); });
+  if (Event* const event = event_of(firing.position, firing.phase)) {
+    poisoned |= !attempt(firing, [&] { queue.record(*event); });
   }
   counters_.arm(firing);
   pass_tokens(firing, poisoned, [](EdgeTiming timing) { return timing != EdgeTiming::done; });
@@ -87,7 +76,7 @@ void Dispatcher::Core::issue(LaneState& lane, Firing firing) {
 
 // What was started elsewhere passes all its tokens when it is done; what is poisoned isn't started.
 void Dispatcher::Core::start(LaneState& lane, Firing firing) {
-  const bool poisoned = failed_.load(std::memory_order_relaxed) && counters_.poisoned(firing);
+  const bool poisoned = is_poisoned(firing);
   const std::int64_t iteration = iteration_of(firing);
   counters_.arm(firing);
   take_off(lane, firing, tracing_ ? clock_.now() : 0);
@@ -119,6 +108,7 @@ void Dispatcher::Core::pass_tokens(Firing firing, bool poisoned, Passes passes) 
 }
 
 void Dispatcher::Core::completed(std::uint64_t tag, std::exception_ptr error) {
+  if ((tag & worker_bit) != 0) return part_completed(*workers_[tag & ~worker_bit], error);
   const Firing firing = unpack(tag);
   LaneState& lane = *lanes_[graph_.lane_at(firing.position)];
   const bool poisoned = (tag & poison_bit) != 0 || error != nullptr;

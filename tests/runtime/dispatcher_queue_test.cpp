@@ -1,10 +1,9 @@
-// Queue lanes: asynchronous devices beside CPUs, and a simulated one in virtual time.
+// Queue lanes: asynchronous devices beside CPUs.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstring>
 #include <latch>
-#include <queue>
 #include <stdexcept>
 
 #include "purine/core/error.h"
@@ -271,133 +270,6 @@ TEST(DispatcherQueueLimitsTest, EdgesMustFitTheirLanes) {
   EXPECT_THROW(make(EdgeTiming::issued, {Lane::on(*first), Lane::on(*second)}), std::logic_error);
   EXPECT_THROW(make(EdgeTiming::done, {Lane::cpu(1)}), std::logic_error);
   EXPECT_NO_THROW(make(EdgeTiming::event, {Lane::on(*first), Lane::on(*second)}));
-}
-
-// ---- Virtual time -----------------------------------------------------------------------------------------
-
-// A heap of completions, and the clock that jumps from one to the next.
-class Simulation final : public Clock {
- public:
-  std::int64_t now() const override { return now_; }
-  void complete_at(std::int64_t time, CompletionListener& listener, std::uint64_t tag) {
-    completions_.push({time, sequence_++, &listener, tag});
-  }
-  // Runs until nothing is left to do.
-  void run(Dispatcher& dispatcher) {
-    dispatcher.issue_ready();
-    while (!completions_.empty()) {
-      const Completion completion = completions_.top();
-      completions_.pop();
-      now_ = completion.time;
-      completion.listener->completed(completion.tag, nullptr);
-      dispatcher.issue_ready();
-    }
-  }
-
- private:
-  struct Completion {
-    std::int64_t time;
-    std::int64_t sequence;
-    CompletionListener* listener;
-    std::uint64_t tag;
-    bool operator<(const Completion& other) const {
-      return std::tie(other.time, other.sequence) < std::tie(time, sequence);
-    }
-  };
-  std::priority_queue<Completion> completions_;
-  std::int64_t sequence_ = 0;
-  std::int64_t now_ = 0;
-};
-
-class SimulatedEvent final : public Event {
- public:
-  explicit SimulatedEvent(const Simulation& simulation) : simulation_(simulation) {}
-  bool query() const override { return time <= simulation_.now(); }
-  std::int64_t time = 0;
-
- private:
-  const Simulation& simulation_;
-};
-
-class SimulatedQueue final : public Queue {
- public:
-  SimulatedQueue(Simulation& simulation, Device& device) : simulation_(simulation), device_(device) {}
-  Device& device() override { return device_; }
-  void launch(Work work) override {
-    free_at_ = std::max(free_at_, simulation_.now()) + static_cast<std::int64_t>(work.seconds * 1e9);
-  }
-  void record(Event& event) override { dynamic_cast<SimulatedEvent&>(event).time = free_at_; }
-  void wait(Event& event) override {
-    free_at_ = std::max(free_at_, dynamic_cast<SimulatedEvent&>(event).time);
-  }
-  void copy(std::byte*, const std::byte*, std::size_t) override {}
-  void notify(CompletionListener& listener, std::uint64_t tag) override {
-    simulation_.complete_at(std::max(free_at_, simulation_.now()), listener, tag);
-  }
-
- private:
-  Simulation& simulation_;
-  Device& device_;
-  std::int64_t free_at_ = 0;
-};
-
-class SimulatedDevice final : public Device {
- public:
-  explicit SimulatedDevice(Simulation& simulation) : simulation_(simulation) {}
-  Location location() const override { return {0, DeviceKind::sim, 0}; }
-  std::unique_ptr<Queue> make_queue() override {
-    return std::make_unique<SimulatedQueue>(simulation_, *this);
-  }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<SimulatedEvent>(simulation_); }
-  std::byte* allocate(std::size_t) override { throw Error("sim", "has no memory"); }
-  void deallocate(std::byte*) override {}
-  std::size_t capacity() const override { return 0; }
-
- private:
-  Simulation& simulation_;
-};
-
-// A pipeline of S stages on queues of their own, each operator taking 1 ms: T iterations need S + T - 1 ms if
-// the window holds S of them, and S * T ms if it holds one.
-TEST(DispatcherVirtualTimeTest, APipelineTakesTheTimeThatItShould) {
-  constexpr std::uint32_t stages = 4;
-  constexpr std::int64_t iterations = 20;
-  class Costs final : public Executor {
-   public:
-    void run(std::uint32_t, std::int64_t, int, int) override {}
-    void issue(std::uint32_t, std::int64_t, Queue& queue) override { queue.launch({nullptr, 1e-3}); }
-  } executor;
-  for (const auto& [timing, window, milliseconds] :
-       {std::tuple(EdgeTiming::done, 4, stages + iterations - 1),
-        std::tuple(EdgeTiming::done, 1, stages * iterations),
-        std::tuple(EdgeTiming::event, 4, stages + iterations - 1)}) {
-    Simulation simulation;
-    SimulatedDevice device(simulation);
-    MarkedGraphBuilder builder(stages);
-    std::vector<std::unique_ptr<Queue>> queues;
-    std::vector<Lane> lanes;
-    for (std::uint32_t stage = 0; stage < stages; ++stage) {
-      builder.set_lane(stage, stage);
-      builder.set_cost(stage, 1e-3);
-      if (stage > 0) builder.add_edge({stage - 1, stage, 0, EdgeKind::value, timing});
-      queues.push_back(device.make_queue());
-      lanes.push_back(Lane::on(*queues.back(), 2));
-    }
-    const MarkedGraph graph = builder.build([](std::uint32_t) { return "stage"; });
-    std::int64_t executions = 0;
-    DispatcherOptions options{.window = window, .clock = &simulation, .threads = false};
-    options.trace = [&](const Execution& execution) {
-      ++executions;
-      EXPECT_EQ(execution.worker, -1);
-      EXPECT_LT(execution.begin, execution.end);
-    };
-    Dispatcher dispatcher(graph, executor, lanes, options);
-    dispatcher.admit(iterations);
-    simulation.run(dispatcher);
-    EXPECT_EQ(dispatcher.finished(), iterations);
-    EXPECT_EQ(executions, iterations * stages);
-    EXPECT_EQ(simulation.now(), milliseconds * 1'000'000);
-  }
 }
 
 }  // namespace
