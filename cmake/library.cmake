@@ -48,7 +48,7 @@ generate_registration(${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp r
 # purine/purine.h, the whole interface: the headers of the folders that a user's program works with. Those that only the
 # library's own sources share are named *_helpers.h.
 set(public_headers "")
-foreach(folder core graph ops gradient nn models optim parallel net data io trace session train)
+foreach(folder core graph ops gradient nn models optim parallel net data io trace sim session train)
   file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/purine/${folder}/*.h)
   list(FILTER headers EXCLUDE REGEX "_helpers\\.h$")
   list(APPEND public_headers ${headers})

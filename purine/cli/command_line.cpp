@@ -74,6 +74,7 @@ class CommandLine {
   void add_graph();
   void add_devices();
   void add_bench();
+  void add_simulate();
   void add_check();
   void add_data();
   void add_settings(CLI::App* command, std::vector<train::JobSetting>& settings);
@@ -89,6 +90,7 @@ class CommandLine {
   GraphRequest graph_;
   DevicesRequest devices_;
   BenchRequest bench_;
+  SimulateRequest simulate_;
   CheckRequest check_;
   DataCheckRequest data_check_;
 };
@@ -114,6 +116,7 @@ CommandLine::CommandLine() : app_("Trains neural networks on this machine's devi
   add_graph();
   add_devices();
   add_bench();
+  add_simulate();
   add_check();
   add_data();
 }
@@ -361,6 +364,50 @@ void CommandLine::add_bench() {
   add_run_options(command, bench_.run);
   add_scheme_options(command, bench_.run);
   command->add_flag("--json", bench_.json, "print one JSON object");
+}
+
+void CommandLine::add_simulate() {
+  CLI::App* command = add(
+      &app_, "simulate", "tell how fast a job would train on a cluster that need not be there",
+      "Examples:\n"
+      "  purine simulate googlenet --batch 384 --cluster clusters/gpus-2014.toml\n"
+      "  purine simulate job.toml --cluster clusters/gpus-8.toml --scheme sharded\n"
+      "  purine bench lenet --workers 1 --trace lenet.json\n"
+      "  purine simulate lenet --batch 32 --cluster clusters/two-cores.toml --costs lenet.json\n\n"
+      "Runs the dispatchers of all hosts in virtual time: what starts when is as in a real run, but nothing\n"
+      "is computed and no tensor has memory. Without --costs, operators take what their floating-point\n"
+      "operations and bytes take on the cluster's devices. docs/simulator.md has the cluster file's keys,\n"
+      "what is modelled, and how far it can be trusted.",
+      [this] { return simulate_; });
+  command->add_option("TARGET", simulate_.target, "a job file, or a model's name")->required();
+  command->add_option("--cluster", simulate_.cluster, "the cluster file")->required()->type_name("FILE");
+  command->add_option("--batch", simulate_.batch, "images of a step, of all devices together, as data.batch")
+      ->type_name("N")
+      ->check(whole(1, most_images));
+  command->add_option("--devices", simulate_.run.devices, "the devices to take; default: all of the cluster")
+      ->type_name("DEVICES");
+  add_scheme_options(command, simulate_.run);
+  command
+      ->add_option("--workers", simulate_.run.workers,
+                   "threads of each host that run operators on CPUs; default: one for each core")
+      ->type_name("N")
+      ->check(whole(1, 1024));
+  command->add_flag("--barrier", simulate_.barrier,
+                    "let a step begin only when the one before it has ended everywhere");
+  command
+      ->add_option("--costs", simulate_.costs,
+                   "a trace that purine bench wrote with one worker: what operators of its shapes take")
+      ->type_name("FILE");
+  command->add_option("--steps", simulate_.steps, "steps that count; default: 6")
+      ->type_name("N")
+      ->check(whole(1, most_steps));
+  command->add_option("--warm-up", simulate_.warm_up, "steps before those; default: 2")
+      ->type_name("N")
+      ->check(whole(0, most_steps));
+  command->add_option("--trace", simulate_.trace, "write a trace of these steps, in virtual time")
+      ->type_name("FILE");
+  add_settings(command, simulate_.settings);
+  command->add_flag("--json", simulate_.json, "print one JSON object");
 }
 
 void CommandLine::add_check() {

@@ -21,6 +21,7 @@ int predict(const PredictRequest& request);
 int graph(const GraphRequest& request);
 int devices(const DevicesRequest& request);
 int bench(const BenchRequest& request);
+int simulate(const SimulateRequest& request);
 int check(const CheckRequest& request);
 int data_check(const DataCheckRequest& request);
 int text(const TextRequest& request);

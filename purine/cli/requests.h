@@ -83,6 +83,20 @@ struct BenchRequest {
   bool json = false;
 };
 
+struct SimulateRequest {
+  std::string target;  ///< a job file or a model
+  std::string cluster;
+  std::vector<train::JobSetting> settings;
+  std::int64_t batch = 0;  ///< 0: the job's
+  std::int64_t steps = 6;
+  std::int64_t warm_up = 2;
+  std::optional<std::string> costs;  ///< a trace
+  std::optional<std::string> trace;
+  bool barrier = false;
+  RunRequest run;
+  bool json = false;
+};
+
 struct CheckRequest {
   std::string job;
   std::vector<train::JobSetting> settings;
@@ -104,7 +118,7 @@ struct TextRequest {
 };
 
 using Request = std::variant<TrainRequest, EvaluateRequest, PredictRequest, GraphRequest, DevicesRequest,
-                             BenchRequest, CheckRequest, DataCheckRequest, TextRequest>;
+                             BenchRequest, SimulateRequest, CheckRequest, DataCheckRequest, TextRequest>;
 
 /// Reads a command line. Throws Error("command", …) where it makes no sense.
 Request parse_command_line(int argc, const char* const* argv);

@@ -35,6 +35,9 @@ int call(const DevicesRequest& request) {
 int call(const BenchRequest& request) {
   return bench(request);
 }
+int call(const SimulateRequest& request) {
+  return simulate(request);
+}
 int call(const CheckRequest& request) {
   return check(request);
 }
@@ -54,7 +57,8 @@ void occupy_standard_streams() {
 }
 
 bool is_about_usage(const Error& error) {
-  return error.component() == "command" || error.component() == "job" || error.component() == "run folder";
+  return error.component() == "command" || error.component() == "job" || error.component() == "cluster" ||
+         error.component() == "run folder";
 }
 
 }  // namespace

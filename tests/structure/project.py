@@ -11,7 +11,7 @@ CXX = os.environ.get("PURINE_CXX", "c++")
 
 # The folders of purine/, each of which uses only itself and those before it.
 LAYERS = ["core", "graph", "ops", "gradient", "nn", "models", "optim", "parallel", "program", "runtime", "backend", "net",
-          "data", "io", "trace", "session", "train", "cli"]
+          "data", "io", "trace", "sim", "session", "train", "cli"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 

@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "purine/cli/commands.h"
+#include "purine/cli/job_target.h"
+#include "purine/cli/json_object.h"
+#include "purine/core/error.h"
+#include "purine/models/models.h"
+#include "purine/sim/cluster.h"
+#include "purine/sim/cost_table.h"
+#include "purine/trace/chrome_trace.h"
+#include "purine/train/progress.h"
+#include "purine/train/simulated_job.h"
+
+namespace purine::cli {
+namespace {
+
+bool is_model(const std::string& target) {
+  std::error_code error;
+  return !target.ends_with(".toml") && !std::filesystem::exists(target, error);
+}
+
+train::LoadedJob load(const SimulateRequest& request) {
+  std::vector<train::JobSetting> settings = request.settings;
+  if (request.batch > 0) {
+    const std::string batch = std::to_string(request.batch);
+    settings.push_back({"data.batch=" + batch, "--batch " + batch});
+  }
+  RunRequest run = request.run;
+  run.devices.clear();  // the cluster's take their place
+  settings = with_parallel_options(std::move(settings), run);
+  if (!is_model(request.target)) return load_job(request.target, settings, {});
+  try {
+    return model_job(request.target, settings);
+  } catch (const Error& error) {
+    if (error.component() == "job") throw;
+    throw Error("command", error.message(), error.hint()).at("purine simulate");
+  }
+}
+
+double milliseconds(std::int64_t nanoseconds, std::int64_t steps) {
+  return static_cast<double>(nanoseconds) / 1e6 / static_cast<double>(steps);
+}
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+void add_use(JsonObject& object, const sim::Overlap& use, std::int64_t steps) {
+  const auto seconds = [&](std::int64_t nanoseconds) { return milliseconds(nanoseconds, steps) / 1e3; };
+  object.add("transfer_seconds", seconds(use.moving))
+      .add("overlapped_seconds", seconds(use.overlapped))
+      .add("exposed_seconds", seconds(use.exposed()))
+      .add("bytes", use.bytes / steps);
+}
+
+void print_json(const SimulateRequest& request, const train::SimulatedJob& job, const sim::Cluster& cluster,
+                const train::SimulatedImages& images) {
+  const sim::SimulationResult& result = job.result;
+  const std::int64_t extents[] = {images.image.channels, images.image.height, images.image.width};
+  std::vector<JsonObject> devices;
+  for (const sim::DeviceUse& device : result.devices) {
+    JsonObject object;
+    object.add("device", device.location.text())
+        .add("computing_seconds", milliseconds(device.use.computing, request.steps) / 1e3);
+    add_use(object, device.use, request.steps);
+    object.add("peak_bytes", device.peak_bytes).add("memory_bytes", device.memory_bytes);
+    devices.push_back(std::move(object));
+  }
+  std::vector<JsonObject> links;
+  for (const sim::LinkUse& link : result.links) {
+    JsonObject object;
+    object.add("link", link.name);
+    add_use(object, link.use, request.steps);
+    links.push_back(std::move(object));
+  }
+  JsonObject object;
+  object.add("target", request.target)
+      .add("cluster", cluster.name)
+      .add("setup", job.setup)
+      .add("device_count", job.devices.size())
+      .add("batch", job.batch)
+      .add("image", std::span<const std::int64_t>(extents))
+      .add("classes", images.classes)
+      .add("parameters", job.parameters)
+      .add("step_seconds", result.step_seconds)
+      .add("images_per_s", job.images_per_second);
+  if (job.speed_up()) {
+    object.add("one_device_images_per_s", *job.one_device_images_per_second)
+        .add("speed_up", *job.speed_up())
+        .add("efficiency", *job.speed_up() / static_cast<double>(job.devices.size()));
+  }
+  object.add("bytes_sent", result.bytes_sent)
+      .add("messages", result.messages)
+      .add("operators", result.operators)
+      .add("measured_operators", result.measured)
+      .add("computing_operators", result.computing)
+      .add("executions", static_cast<std::int64_t>(result.executions))
+      .add("divide_seconds", job.divide_seconds)
+      .add("freeze_seconds", result.freeze_seconds)
+      .add("simulate_seconds", result.simulate_seconds)
+      .add("devices", std::span<const JsonObject>(devices))
+      .add("links", std::span<const JsonObject>(links));
+  print_line(object);
+}
+
+// The first rows of a table, and how many more there are.
+constexpr std::size_t most_rows = 16;
+
+void print_rest(std::size_t rows) {
+  if (rows > most_rows) fmt::print("… and {} more (--json tells all)\n", rows - most_rows);
+}
+
+void print_text(const SimulateRequest& request, const train::SimulatedJob& job, const sim::Cluster& cluster,
+                const train::SimulatedImages& images) {
+  const sim::SimulationResult& result = job.result;
+  fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} classes{}\n", request.target,
+             train::count_text(job.parameters), job.batch, images.image.channels, images.image.height,
+             images.image.width, images.classes,
+             images.are_known ? "" : " (the data set isn't here: what the model is made for)");
+  fmt::print("{}: {}\n", cluster.name, job.setup);
+  fmt::print("\nstep {:.3f} ms, {:.2f} images/s", result.step_seconds * 1e3, job.images_per_second);
+  if (job.speed_up()) {
+    fmt::print(": {:.2f} times one device with its share of the batch ({:.2f}), efficiency {:.1f}%",
+               *job.speed_up(), *job.one_device_images_per_second,
+               100 * *job.speed_up() / static_cast<double>(job.devices.size()));
+  }
+  fmt::print("\n");
+  if (result.messages > 0) {
+    fmt::print("{} messages with {} between hosts in a step\n", train::count_text(result.messages),
+               train::bytes_text(static_cast<std::size_t>(result.bytes_sent)));
+  }
+  fmt::print("\n{:<20} {:>9} {:>12} {:>12} {:>12} {:>22}\n", "device", "computing", "transfers ms",
+             "overlapped", "exposed", "memory");
+  for (std::size_t i = 0; i < std::min(most_rows, result.devices.size()); ++i) {
+    const sim::DeviceUse& device = result.devices[i];
+    fmt::print(
+        "{:<20} {:>8.1f}% {:>12.3f} {:>12.3f} {:>12.3f} {:>22}\n", device.location.text(),
+        100 * share(device.use.computing, device.use.time), milliseconds(device.use.moving, request.steps),
+        milliseconds(device.use.overlapped, request.steps), milliseconds(device.use.exposed(), request.steps),
+        fmt::format("{} of {}", train::bytes_text(device.peak_bytes),
+                    train::bytes_text(device.memory_bytes)));
+  }
+  print_rest(result.devices.size());
+  if (!result.links.empty()) {
+    fmt::print("\n{:<20} {:>9} {:>12} {:>12} {:>12} {:>22}\n", "link", "busy", "busy ms", "overlapped",
+               "exposed", "moved in a step");
+  }
+  for (std::size_t i = 0; i < std::min(most_rows, result.links.size()); ++i) {
+    const sim::LinkUse& link = result.links[i];
+    fmt::print("{:<20} {:>8.1f}% {:>12.3f} {:>12.3f} {:>12.3f} {:>22}\n", link.name,
+               100 * share(link.use.moving, link.use.time), milliseconds(link.use.moving, request.steps),
+               milliseconds(link.use.overlapped, request.steps),
+               milliseconds(link.use.exposed(), request.steps),
+               train::bytes_text(static_cast<std::size_t>(link.use.bytes / request.steps)));
+  }
+  print_rest(result.links.size());
+  if (request.costs) {
+    fmt::print("\n{} of {} operators have measured costs\n",
+               train::count_text(static_cast<std::int64_t>(result.measured)),
+               train::count_text(static_cast<std::int64_t>(result.computing)));
+  }
+  const auto executions = static_cast<double>(result.executions);
+  fmt::print(
+      "\nsimulated {} executions of {} operators in {:.2f} s, {:.2f} us each; divided in {:.2f} s, frozen in "
+      "{:.2f} s\n",
+      train::count_text(static_cast<std::int64_t>(result.executions)),
+      train::count_text(static_cast<std::int64_t>(result.operators)), result.simulate_seconds,
+      1e6 * result.simulate_seconds / executions, job.divide_seconds, result.freeze_seconds);
+}
+
+}  // namespace
+
+int simulate(const SimulateRequest& request) {
+  const sim::Cluster cluster = sim::read_cluster(request.cluster);
+  std::optional<sim::CostTable> costs;
+  if (request.costs) costs = sim::CostTable::read(*request.costs);
+  const train::LoadedJob loaded = train::on_cluster(
+      load(request), cluster, request.run.devices,
+      request.run.devices.empty() ? "--cluster " + request.cluster : "--devices " + request.run.devices);
+  const train::SimulatedImages images =
+      is_model(request.target) ? images_of_model(loaded) : images_of(loaded);
+  train::SimulatedJobOptions options;
+  options.simulation.steps = request.steps;
+  options.simulation.warm_up = request.warm_up;
+  options.simulation.costs = costs ? &*costs : nullptr;
+  options.simulation.workers = request.run.workers;
+  options.simulation.barrier = request.barrier;
+  options.simulation.trace = request.trace.has_value();
+  const train::SimulatedJob job = train::simulate(loaded, images, cluster, options);
+  if (request.trace) trace::write_chrome_trace(*request.trace, job.result.trace);
+  if (request.json) {
+    print_json(request, job, cluster, images);
+  } else {
+    print_text(request, job, cluster, images);
+  }
+  return success;
+}
+
+}  // namespace purine::cli

@@ -1,0 +1,35 @@
+#include "purine/sim/cluster.h"
+
+#include <algorithm>
+
+namespace purine::sim {
+
+double Processor::seconds(const Cost& cost, DType dtype) const {
+  const double f64 = f64_operations > 0 ? f64_operations : f32_operations / 2;
+  const double operations = (dtype == DType::f64 ? f64 : f32_operations) * reached;
+  return std::max(cost.operations / operations, cost.bytes / memory_bytes_per_second);
+}
+
+std::vector<Location> Cluster::devices() const {
+  std::vector<Location> found;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    for (std::size_t gpu = 0; gpu < hosts[host].gpus.size(); ++gpu) {
+      found.push_back({static_cast<std::int32_t>(host), DeviceKind::sim, static_cast<std::int32_t>(gpu)});
+    }
+  }
+  if (!found.empty()) return found;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    found.push_back({static_cast<std::int32_t>(host), DeviceKind::cpu, 0});
+  }
+  return found;
+}
+
+bool Cluster::has(Location location) const {
+  if (location.rank < 0 || static_cast<std::size_t>(location.rank) >= hosts.size()) return false;
+  const Host& host = hosts[static_cast<std::size_t>(location.rank)];
+  // Any number of CPU devices share a host's cores.
+  if (location.kind == DeviceKind::cpu) return location.index < host.cpu.cores;
+  return location.kind == DeviceKind::sim && static_cast<std::size_t>(location.index) < host.gpus.size();
+}
+
+}  // namespace purine::sim

@@ -1,0 +1,50 @@
+#include "purine/sim/cost_table.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "purine/trace/chrome_trace.h"
+
+namespace purine::sim {
+
+CostTable CostTable::from_trace(const trace::Trace& trace) {
+  struct Execution {
+    double nanoseconds = 0;
+    int parts = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::int64_t>, Execution> executions;
+  for (const trace::OperatorEvent& event : trace.events) {
+    Execution& execution = executions[{event.op, event.iteration}];
+    execution.nanoseconds += static_cast<double>(event.end - event.begin);
+    execution.parts = std::max(execution.parts, event.part + 1);
+  }
+  std::map<std::pair<std::string, std::string>, std::vector<Execution>> by_shapes;
+  for (const auto& [key, execution] : executions) {
+    const trace::OperatorLabel& label = trace.operators[key.first];
+    by_shapes[{label.type, label.shapes}].push_back(execution);
+  }
+  CostTable table;
+  for (auto& [key, all] : by_shapes) {
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end(),
+                     [](const Execution& a, const Execution& b) { return a.nanoseconds < b.nanoseconds; });
+    table.costs_[key] = {middle->nanoseconds * 1e-9, middle->parts};
+  }
+  return table;
+}
+
+CostTable CostTable::read(const std::filesystem::path& path) {
+  return from_trace(trace::read_chrome_trace(path));
+}
+
+const MeasuredCost* CostTable::find(std::string_view type, std::string_view shapes) const {
+  const auto found = costs_.find({std::string(type), std::string(shapes)});
+  return found != costs_.end() ? &found->second : nullptr;
+}
+
+void CostTable::set(std::string_view type, std::string_view shapes, const MeasuredCost& cost) {
+  costs_[{std::string(type), std::string(shapes)}] = cost;
+}
+
+}  // namespace purine::sim

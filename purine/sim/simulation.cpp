@@ -1,0 +1,229 @@
+#include "purine/sim/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "purine/core/error.h"
+#include "purine/program/whole_graph.h"
+#include "purine/sim/simulated_rank.h"
+
+namespace purine::sim {
+namespace {
+
+using WallClock = std::chrono::steady_clock;
+
+double seconds_since(WallClock::time_point begin) {
+  return std::chrono::duration<double>(WallClock::now() - begin).count();
+}
+
+// Collects what runs at all ranks.
+class Recording {
+ public:
+  explicit Recording(trace::Trace& trace) : trace_(trace) {}
+
+  // Records a rank's executions of the iterations in [first, end) from now on.
+  void follow(SimulatedRank& rank, std::int64_t first, std::int64_t end) {
+    const Program& program = rank.program();
+    const auto first_operator = static_cast<std::uint32_t>(trace_.operators.size());
+    for (std::uint32_t op = 0; op < program.operator_count(); ++op) {
+      trace_.operators.push_back(
+          {program.path(op), std::string(program.type(op)), program.location(op).text(), program.shapes(op)});
+    }
+    rank.record([this, &rank, first, end, first_operator](const Execution& execution) {
+      if (execution.iteration < first || execution.iteration >= end) return;
+      const Program& of = rank.program();
+      const LaneUse& lane = of.lanes()[execution.lane];
+      const bool is_network = lane.kind == LaneKind::network;
+      // A receive begins when its memory is offered, long before anything is on its way: the sender knows.
+      if (is_network && !of.exchange(execution.op, 0).sends) return;
+      std::int64_t begin = execution.begin;
+      int track = 0;
+      if (is_network) {
+        track = free_track(rank.rank(), begin, execution.end);
+      } else {
+        track =
+            track_of(execution.worker >= 0
+                         ? fmt::format("{} {} worker {}", rank.rank(), lane.location.text(), execution.worker)
+                         : fmt::format("{} {}", lane.location.text(), name_of(lane.kind)));
+        // A queue is in order: what it was given early began when the one before had ended.
+        std::int64_t& last_end = last_ends_[track];
+        begin = std::max(begin, last_end);
+        last_end = execution.end;
+      }
+      trace_.events.push_back(
+          {first_operator + execution.op, execution.part, track, execution.iteration, begin, execution.end});
+    });
+  }
+
+ private:
+  static std::string_view name_of(LaneKind kind) {
+    switch (kind) {
+      case LaneKind::copy_in:
+        return "copies in";
+      case LaneKind::copy_out:
+        return "copies out";
+      case LaneKind::peer:
+        return "copies from devices";
+      default:
+        return "kernels";
+    }
+  }
+
+  int track_of(const std::string& name) {
+    const auto [found, inserted] = tracks_.try_emplace(name, static_cast<int>(trace_.tracks.size()));
+    if (inserted) trace_.tracks.push_back(name);
+    return found->second;
+  }
+
+  // Sends overlap one another, and are told when they end: each goes to a track on which nothing has gone on
+  // since it began.
+  int free_track(std::int32_t rank, std::int64_t begin, std::int64_t end) {
+    for (int number = 0;; ++number) {
+      const int track = track_of(fmt::format("{} sends {}", rank, number));
+      std::int64_t& last_end = last_ends_[track];
+      if (last_end > begin) continue;
+      last_end = end;
+      return track;
+    }
+  }
+
+  trace::Trace& trace_;
+  std::map<std::string, int> tracks_;
+  std::map<int, std::int64_t> last_ends_;
+};
+
+void check_locations(Graph& graph, const Cluster& cluster) {
+  const auto check = [&](Location location) {
+    if (cluster.has(location)) return;
+    throw Error("cluster", fmt::format("has no device {}", location.text()),
+                fmt::format("{} has {} host{}", cluster.name, cluster.hosts.size(),
+                            cluster.hosts.size() == 1 ? "" : "s"));
+  };
+  std::set<Location> seen;
+  for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
+    const Location location = graph.op(i).location();
+    if (seen.insert(location).second) check(location);
+  }
+}
+
+class Run {
+ public:
+  Run(Graph& graph, const Cluster& cluster, const SimulationOptions& options)
+      : options_(options),
+        end_(options.warm_up + options.steps + 1),
+        network_(time_, cards(cluster),
+                 {cluster.network_switch.bytes_per_second, cluster.network_switch.latency}) {
+    PURINE_CHECK(options.warm_up >= 0 && options.steps >= 1);
+    const WallClock::time_point begin = WallClock::now();
+    check_locations(graph, cluster);
+    whole_.emplace(graph);
+    for (std::int32_t rank = 0; rank < whole_->ranks(); ++rank) {
+      ranks_.push_back(std::make_unique<SimulatedRank>(
+          SimulatedRank::Shared{time_, network_, *whole_, cluster, options_, active_}, rank));
+    }
+    finished_.resize(ranks_.size(), 0);
+    waiting_for_.resize(static_cast<std::size_t>(end_), ranks_.size());
+    result_.freeze_seconds = seconds_since(begin);
+  }
+
+  SimulationResult go() {
+    const WallClock::time_point begin = WallClock::now();
+    Recording recording(result_.trace);
+    for (const auto& rank : ranks_) {
+      if (options_.trace) recording.follow(*rank, options_.warm_up, options_.warm_up + options_.steps);
+      rank->dispatcher().admit(options_.barrier ? 1 : end_);
+      rank->something_completed();
+    }
+    do {
+      while (!active_.empty()) {
+        SimulatedRank& rank = *active_.back();
+        active_.pop_back();
+        rank.proceed();
+        note_finished(rank);
+      }
+    } while (time_.advance());
+    check_finished();
+    const std::vector<double>& finished = result_.finished_at;
+    const double first = options_.warm_up > 0 ? finished[static_cast<std::size_t>(options_.warm_up - 1)] : 0;
+    const double last = finished[static_cast<std::size_t>(options_.warm_up + options_.steps - 1)];
+    result_.step_seconds = (last - first) / static_cast<double>(options_.steps);
+    result_.trace.sort();
+    result_.simulate_seconds = seconds_since(begin);
+    result_.executions = 0;
+    for (const auto& rank : ranks_) result_.executions += rank->executions();
+    return std::move(result_);
+  }
+
+ private:
+  static std::vector<CardOptions> cards(const Cluster& cluster) {
+    std::vector<CardOptions> options;
+    for (const Host& host : cluster.hosts) {
+      options.push_back({host.card.bytes_per_second, host.card.latency, host.card.message_seconds,
+                         host.card.core_seconds_per_byte});
+    }
+    return options;
+  }
+
+  void note_finished(SimulatedRank& rank) {
+    std::int64_t& finished = finished_[static_cast<std::size_t>(rank.rank())];
+    for (const std::int64_t now = rank.dispatcher().finished(); finished < now; ++finished) {
+      if (--waiting_for_[static_cast<std::size_t>(finished)] == 0) iteration_finished(finished);
+    }
+  }
+
+  void iteration_finished(std::int64_t iteration) {
+    result_.finished_at.push_back(static_cast<double>(time_.now()) * 1e-9);
+    if (iteration == options_.warm_up - 1) {
+      for (const auto& rank : ranks_) rank->reset_meters();
+    }
+    if (iteration == options_.warm_up + options_.steps - 1) {
+      for (const auto& rank : ranks_) rank->add_results(result_);
+      result_.messages /= options_.steps;
+      result_.bytes_sent /= options_.steps;
+    }
+    if (!options_.barrier || iteration + 1 >= end_) return;
+    for (const auto& rank : ranks_) {
+      rank->dispatcher().admit(iteration + 2);
+      rank->something_completed();
+    }
+  }
+
+  void check_finished() {
+    for (const auto& rank : ranks_) {
+      if (const std::optional<Failure> failure = rank->dispatcher().failure()) {
+        std::rethrow_exception(failure->cause);
+      }
+    }
+    if (result_.finished_at.size() == static_cast<std::size_t>(end_)) return;
+    std::string text;
+    for (const auto& rank : ranks_) {
+      text +=
+          rank->dispatcher().describe_unfinished([&](std::uint32_t op) { return rank->program().path(op); });
+    }
+    throw Error("simulation", "has stalled; under way: " + text);
+  }
+
+  const SimulationOptions options_;
+  const std::int64_t end_;  // of the iterations
+  VirtualTime time_;
+  Network network_;
+  std::optional<program::WholeGraph> whole_;
+  std::vector<SimulatedRank*> active_;
+  std::vector<std::unique_ptr<SimulatedRank>> ranks_;
+  std::vector<std::int64_t> finished_;    // iterations, by rank
+  std::vector<std::size_t> waiting_for_;  // by iteration: ranks that have not finished it
+  SimulationResult result_;
+};
+
+}  // namespace
+
+SimulationResult simulate(Graph& graph, const Cluster& cluster, const SimulationOptions& options) {
+  return Run(graph, cluster, options).go();
+}
+
+}  // namespace purine::sim

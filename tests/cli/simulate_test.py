@@ -1,0 +1,137 @@
+"""`purine simulate`: how fast a job would train on a cluster that isn't there."""
+import json
+import pathlib
+import unittest
+
+from command import CommandTest, write_idx
+
+CLUSTERS = pathlib.Path(__file__).resolve().parents[2] / "clusters"
+
+SMALL = """
+name = "small"
+[cpu.core]
+cores = 1
+f32_gflops = 50
+memory_gb_per_s = 10
+memory_gib = {memory}
+[card.eth]
+gbit_per_s = {rate}
+latency_us = 30
+[[host]]
+count = {hosts}
+cpu = "core"
+card = "eth"
+"""
+
+
+class SimulateTest(CommandTest):
+    def cluster(self, rate=1, hosts=2, memory=8):
+        (self.folder / "cluster.toml").write_text(SMALL.format(rate=rate, hosts=hosts, memory=memory), encoding="utf-8")
+        return "cluster.toml"
+
+    def simulate(self, *arguments):
+        return self.purine("simulate", *arguments, "--json").json()
+
+    def test_a_model_on_one_device_and_on_more(self):
+        one = self.simulate("lenet", "--batch", 64, "--cluster", self.cluster(hosts=1))
+        self.assertEqual(one["device_count"], 1)
+        self.assertEqual(one["bytes_sent"], 0)
+        self.assertAlmostEqual(one["images_per_s"], 64 / one["step_seconds"], delta=1e-6 * one["images_per_s"])
+        self.assertAlmostEqual(one["speed_up"], 1)
+        (device,) = one["devices"]
+        self.assertAlmostEqual(device["computing_seconds"], one["step_seconds"], delta=1e-6)
+        two = self.simulate("lenet", "--batch", 128, "--cluster", self.cluster(rate=10))
+        self.assertEqual(two["setup"], "data parallelism over cpu:0 at each of 2 ranks (data=2)")
+        self.assertAlmostEqual(two["one_device_images_per_s"], one["images_per_s"], delta=1e-6 * one["images_per_s"])
+        self.assertGreater(two["speed_up"], 1.5)
+        self.assertLess(two["speed_up"], 2)
+        self.assertAlmostEqual(two["efficiency"], two["speed_up"] / 2)
+        # Each host sends half of the gradients, and half of their sums or of the new variables.
+        self.assertAlmostEqual(two["bytes_sent"], 2 * 4 * two["parameters"], delta=0.1 * two["bytes_sent"])
+
+    def test_slow_links_hold_it_up(self):
+        rates = [0.1, 1, 10, 100]
+        speeds = [self.simulate("lenet", "--batch", 32, "--cluster", self.cluster(rate=rate))["images_per_s"] for rate in rates]
+        self.assertEqual(speeds, sorted(speeds))
+        self.assertLess(speeds[0], 0.2 * speeds[-1])
+        slow = self.simulate("lenet", "--batch", 32, "--cluster", self.cluster(rate=0.1))
+        out = next(link for link in slow["links"] if link["link"] == "0 network out")
+        # Its bytes alone take nearly all of a step.
+        self.assertGreater(out["transfer_seconds"], 0.8 * slow["step_seconds"])
+        self.assertAlmostEqual(out["transfer_seconds"], out["bytes"] * 8 / 0.1e9, delta=0.02 * out["transfer_seconds"])
+
+    def test_the_same_answer_each_time(self):
+        arguments = ["lenet", "--batch", 32, "--cluster", self.cluster(hosts=3, rate=0.5)]
+        first, second = self.simulate(*arguments), self.simulate(*arguments)
+        for answer in (first, second):
+            for key in ("divide_seconds", "freeze_seconds", "simulate_seconds"):
+                del answer[key]
+        self.assertEqual(first, second)
+
+    def test_a_job_with_its_data_set_and_without(self):
+        write_idx(self.folder / "set")
+        self.write_job(parallel={"scheme": "sharded"})
+        answer = self.simulate("job.toml", "--cluster", self.cluster())
+        self.assertEqual((answer["image"], answer["classes"]), ([1, 20, 20], 4))
+        self.assertIn("sharded", answer["setup"])
+        (self.folder / "set").rename(self.folder / "gone")
+        text = self.purine("simulate", "job.toml", "--cluster", "cluster.toml").output
+        self.assertIn("(the data set isn't here: what the model is made for)", text)
+        self.assertRegex(text, r"\nstep \d+\.\d+ ms, \d+\.\d+ images/s: \d+\.\d+ times one device with its share of the batch ")
+
+    def test_schemes_devices_and_barriers(self):
+        cluster = CLUSTERS / "gpus-8.toml"
+        data = self.simulate("alexnet", "--batch", 256, "--cluster", cluster)
+        self.assertEqual(data["device_count"], 8)
+        hybrid = self.simulate("alexnet", "--batch", 256, "--cluster", cluster, "--scheme", "hybrid")
+        moved = {name: sum(link["bytes"] for link in answer["links"] if "peer in" in link["link"])
+                 for name, answer in (("data", data), ("hybrid", hybrid))}
+        self.assertLess(moved["hybrid"], moved["data"])
+        four = self.simulate("alexnet", "--batch", 128, "--cluster", cluster, "--devices", "sim:0-3")
+        self.assertEqual(four["device_count"], 4)
+        barrier = self.simulate("alexnet", "--batch", 256, "--cluster", cluster, "--barrier")
+        self.assertGreaterEqual(barrier["step_seconds"], data["step_seconds"])
+
+    def test_costs_from_a_trace(self):
+        self.purine("bench", "lenet", "--batch", "16", "--steps", "4", "--workers", "1", "--trace", "lenet.json")
+        answer = self.simulate("lenet", "--batch", 16, "--cluster", self.cluster(hosts=1), "--costs", "lenet.json")
+        self.assertEqual(answer["measured_operators"], answer["computing_operators"])
+        events = json.loads((self.folder / "lenet.json").read_text(encoding="utf-8"))["traceEvents"]
+        operators = [event for event in events if event["ph"] == "X"]
+        steps = {event["args"]["iteration"] for event in operators}
+        measured = sum(event["dur"] for event in operators) / 1e6 / len(steps)
+        self.assertAlmostEqual(answer["step_seconds"], measured, delta=0.5 * measured)
+        two = self.simulate("lenet", "--batch", 32, "--cluster", self.cluster(rate=100), "--costs", "lenet.json")
+        self.assertGreater(two["measured_operators"], 0.5 * two["computing_operators"])
+
+    def test_a_trace_in_virtual_time(self):
+        answer = self.simulate("lenet", "--batch", 16, "--cluster", self.cluster(), "--steps", 3, "--trace", "trace.json")
+        trace = json.loads((self.folder / "trace.json").read_text(encoding="utf-8"))
+        operators = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+        self.assertEqual({event["args"]["iteration"] for event in operators}, {2, 3, 4})
+        names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"}
+        self.assertIn("0 0/cpu:0 worker 0", names)
+        self.assertIn("1 sends 0", names)
+        length = max(event["ts"] + event["dur"] for event in operators) - min(event["ts"] for event in operators)
+        self.assertGreater(length, 2.5e6 * answer["step_seconds"])
+
+    def test_too_little_memory(self):
+        self.write_job(model={"name": "vgg16"}, data={"batch": 64})
+        error = self.error_of("simulate", "job.toml", "--set", "data.folder=nowhere", "--cluster", self.cluster(memory=1), status=2)
+        self.assertRegex(error, r"^\[job\] job.toml:\d+: data.batch is 64, and 0/cpu:0 needs \d+\.\d+ GiB, and has 1.00; hint: ")
+
+    def test_mistakes(self):
+        self.assertEqual(self.error_of("simulate", "lenet", status=2),
+                         "[command] purine simulate: --cluster is required; hint: see purine simulate --help")
+        self.assertIn("[command] purine simulate: there is no model 'lenett'; hint: models are alexnet, ",
+                      self.error_of("simulate", "lenett", "--cluster", self.cluster(), status=2))
+        (self.folder / "bad.toml").write_text("[card.eth]\ngbit = 1\n", encoding="utf-8")
+        self.assertEqual(self.error_of("simulate", "lenet", "--cluster", "bad.toml", status=2),
+                         "[cluster] bad.toml:2: unknown key 'gbit' in [card.eth]; hint: its keys are gbit_per_s, latency_us, "
+                         "message_us, core_ns_per_byte")
+        self.assertIn("[cluster] has no device 0/sim:0",
+                      self.error_of("simulate", "lenet", "--cluster", "cluster.toml", "--devices", "sim:0", status=2))
+
+
+if __name__ == "__main__":
+    unittest.main()
