@@ -75,6 +75,8 @@ class CommandLine {
   void add_devices();
   void add_bench();
   void add_simulate();
+  void add_plan();
+  void add_target(CLI::App* command, TargetRequest& target);
   void add_check();
   void add_data();
   void add_settings(CLI::App* command, std::vector<train::JobSetting>& settings);
@@ -91,6 +93,7 @@ class CommandLine {
   DevicesRequest devices_;
   BenchRequest bench_;
   SimulateRequest simulate_;
+  PlanRequest plan_;
   CheckRequest check_;
   DataCheckRequest data_check_;
 };
@@ -117,6 +120,7 @@ CommandLine::CommandLine() : app_("Trains neural networks on this machine's devi
   add_devices();
   add_bench();
   add_simulate();
+  add_plan();
   add_check();
   add_data();
 }
@@ -366,6 +370,45 @@ void CommandLine::add_bench() {
   command->add_flag("--json", bench_.json, "print one JSON object");
 }
 
+void CommandLine::add_target(CLI::App* command, TargetRequest& target) {
+  target.command = "purine " + command->get_name();
+  command->add_option("TARGET", target.target, "a job file, or a model's name")->required();
+  command->add_option("--cluster", target.cluster, "the cluster file")->required()->type_name("FILE");
+  command->add_option("--batch", target.batch, "images of a step, of all devices together, as data.batch")
+      ->type_name("N")
+      ->check(whole(1, most_images));
+  command
+      ->add_option("--workers", target.run.workers,
+                   "threads of each host that run operators on CPUs; default: one for each core")
+      ->type_name("N")
+      ->check(whole(1, 1024));
+  command
+      ->add_option("--costs", target.costs,
+                   "a trace that purine bench wrote with one worker: what operators of its shapes take")
+      ->type_name("FILE");
+  add_settings(command, target.settings);
+}
+
+void CommandLine::add_plan() {
+  CLI::App* command = add(&app_, "plan", "find the scheme that trains a job the fastest on a cluster",
+                          "Examples:\n"
+                          "  purine plan alexnet --batch 128 --cluster clusters/four-hosts-1gbit.toml\n"
+                          "  purine plan job.toml --cluster clusters/gpus-8.toml --output parallel.toml\n\n"
+                          "Simulates one device, one host, and all schemes on all devices, as purine "
+                          "simulate does, and prints the\n"
+                          "fastest, and the section [parallel] for a job file. The batch is the same in all "
+                          "of them. Accelerators\n"
+                          "are named sim:0, … in it, whatever their kind is.",
+                          [this] { return plan_; });
+  add_target(command, plan_.target);
+  command->add_option("--top", plan_.top, "plans to print, the fastest first; default: 5")
+      ->type_name("N")
+      ->check(whole(1, 1000));
+  command->add_flag("--all", plan_.all, "print why others can't be");
+  command->add_option("--output", plan_.output, "write the section to this file")->type_name("FILE");
+  command->add_flag("--json", plan_.json, "print one JSON object");
+}
+
 void CommandLine::add_simulate() {
   CLI::App* command = add(
       &app_, "simulate", "tell how fast a job would train on a cluster that need not be there",
@@ -379,25 +422,17 @@ void CommandLine::add_simulate() {
       "operations and bytes take on the cluster's devices. docs/simulator.md has the cluster file's keys,\n"
       "what is modelled, and how far it can be trusted.",
       [this] { return simulate_; });
-  command->add_option("TARGET", simulate_.target, "a job file, or a model's name")->required();
-  command->add_option("--cluster", simulate_.cluster, "the cluster file")->required()->type_name("FILE");
-  command->add_option("--batch", simulate_.batch, "images of a step, of all devices together, as data.batch")
-      ->type_name("N")
-      ->check(whole(1, most_images));
-  command->add_option("--devices", simulate_.run.devices, "the devices to take; default: all of the cluster")
-      ->type_name("DEVICES");
-  add_scheme_options(command, simulate_.run);
+  add_target(command, simulate_.target);
   command
-      ->add_option("--workers", simulate_.run.workers,
-                   "threads of each host that run operators on CPUs; default: one for each core")
-      ->type_name("N")
-      ->check(whole(1, 1024));
+      ->add_option("--devices", simulate_.target.run.devices,
+                   "the devices to take; default: all of the cluster")
+      ->type_name("DEVICES");
+  add_scheme_options(command, simulate_.target.run);
   command->add_flag("--barrier", simulate_.barrier,
                     "let a step begin only when the one before it has ended everywhere");
-  command
-      ->add_option("--costs", simulate_.costs,
-                   "a trace that purine bench wrote with one worker: what operators of its shapes take")
-      ->type_name("FILE");
+  command->add_flag(
+      "--serial-priorities", simulate_.serial,
+      "let operators that are ready go first as one worker would run them, not as they are needed");
   command->add_option("--steps", simulate_.steps, "steps that count; default: 6")
       ->type_name("N")
       ->check(whole(1, most_steps));
@@ -406,7 +441,6 @@ void CommandLine::add_simulate() {
       ->check(whole(0, most_steps));
   command->add_option("--trace", simulate_.trace, "write a trace of these steps, in virtual time")
       ->type_name("FILE");
-  add_settings(command, simulate_.settings);
   command->add_flag("--json", simulate_.json, "print one JSON object");
 }
 

@@ -22,6 +22,7 @@ int graph(const GraphRequest& request);
 int devices(const DevicesRequest& request);
 int bench(const BenchRequest& request);
 int simulate(const SimulateRequest& request);
+int plan(const PlanRequest& request);
 int check(const CheckRequest& request);
 int data_check(const DataCheckRequest& request);
 int text(const TextRequest& request);

@@ -83,17 +83,32 @@ struct BenchRequest {
   bool json = false;
 };
 
-struct SimulateRequest {
-  std::string target;  ///< a job file or a model
+/// A job on a cluster that need not be there.
+struct TargetRequest {
+  std::string command;  ///< for messages: `purine simulate`
+  std::string target;   ///< a job file or a model
   std::string cluster;
   std::vector<train::JobSetting> settings;
-  std::int64_t batch = 0;  ///< 0: the job's
+  std::int64_t batch = 0;            ///< 0: the job's
+  std::optional<std::string> costs;  ///< a trace
+  RunRequest run;
+};
+
+struct SimulateRequest {
+  TargetRequest target;
   std::int64_t steps = 6;
   std::int64_t warm_up = 2;
-  std::optional<std::string> costs;  ///< a trace
   std::optional<std::string> trace;
   bool barrier = false;
-  RunRequest run;
+  bool serial = false;  ///< priorities
+  bool json = false;
+};
+
+struct PlanRequest {
+  TargetRequest target;
+  int top = 5;
+  bool all = false;
+  std::optional<std::string> output;
   bool json = false;
 };
 
@@ -117,8 +132,9 @@ struct TextRequest {
   std::string text;
 };
 
-using Request = std::variant<TrainRequest, EvaluateRequest, PredictRequest, GraphRequest, DevicesRequest,
-                             BenchRequest, SimulateRequest, CheckRequest, DataCheckRequest, TextRequest>;
+using Request =
+    std::variant<TrainRequest, EvaluateRequest, PredictRequest, GraphRequest, DevicesRequest, BenchRequest,
+                 SimulateRequest, PlanRequest, CheckRequest, DataCheckRequest, TextRequest>;
 
 /// Reads a command line. Throws Error("command", …) where it makes no sense.
 Request parse_command_line(int argc, const char* const* argv);

@@ -38,6 +38,9 @@ int call(const BenchRequest& request) {
 int call(const SimulateRequest& request) {
   return simulate(request);
 }
+int call(const PlanRequest& request) {
+  return plan(request);
+}
 int call(const CheckRequest& request) {
   return check(request);
 }

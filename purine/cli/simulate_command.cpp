@@ -1,47 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "purine/cli/commands.h"
-#include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
-#include "purine/core/error.h"
-#include "purine/models/models.h"
-#include "purine/sim/cluster.h"
-#include "purine/sim/cost_table.h"
+#include "purine/cli/simulated_target.h"
 #include "purine/trace/chrome_trace.h"
 #include "purine/train/progress.h"
 #include "purine/train/simulated_job.h"
 
 namespace purine::cli {
 namespace {
-
-bool is_model(const std::string& target) {
-  std::error_code error;
-  return !target.ends_with(".toml") && !std::filesystem::exists(target, error);
-}
-
-train::LoadedJob load(const SimulateRequest& request) {
-  std::vector<train::JobSetting> settings = request.settings;
-  if (request.batch > 0) {
-    const std::string batch = std::to_string(request.batch);
-    settings.push_back({"data.batch=" + batch, "--batch " + batch});
-  }
-  RunRequest run = request.run;
-  run.devices.clear();  // the cluster's take their place
-  settings = with_parallel_options(std::move(settings), run);
-  if (!is_model(request.target)) return load_job(request.target, settings, {});
-  try {
-    return model_job(request.target, settings);
-  } catch (const Error& error) {
-    if (error.component() == "job") throw;
-    throw Error("command", error.message(), error.hint()).at("purine simulate");
-  }
-}
 
 double milliseconds(std::int64_t nanoseconds, std::int64_t steps) {
   return static_cast<double>(nanoseconds) / 1e6 / static_cast<double>(steps);
@@ -80,7 +51,7 @@ void print_json(const SimulateRequest& request, const train::SimulatedJob& job, 
     links.push_back(std::move(object));
   }
   JsonObject object;
-  object.add("target", request.target)
+  object.add("target", request.target.target)
       .add("cluster", cluster.name)
       .add("setup", job.setup)
       .add("device_count", job.devices.size())
@@ -119,7 +90,7 @@ void print_rest(std::size_t rows) {
 void print_text(const SimulateRequest& request, const train::SimulatedJob& job, const sim::Cluster& cluster,
                 const train::SimulatedImages& images) {
   const sim::SimulationResult& result = job.result;
-  fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} classes{}\n", request.target,
+  fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} classes{}\n", request.target.target,
              train::count_text(job.parameters), job.batch, images.image.channels, images.image.height,
              images.image.width, images.classes,
              images.are_known ? "" : " (the data set isn't here: what the model is made for)");
@@ -160,7 +131,7 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
                train::bytes_text(static_cast<std::size_t>(link.use.bytes / request.steps)));
   }
   print_rest(result.links.size());
-  if (request.costs) {
+  if (request.target.costs) {
     fmt::print("\n{} of {} operators have measured costs\n",
                train::count_text(static_cast<std::int64_t>(result.measured)),
                train::count_text(static_cast<std::int64_t>(result.computing)));
@@ -177,27 +148,21 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
 }  // namespace
 
 int simulate(const SimulateRequest& request) {
-  const sim::Cluster cluster = sim::read_cluster(request.cluster);
-  std::optional<sim::CostTable> costs;
-  if (request.costs) costs = sim::CostTable::read(*request.costs);
-  const train::LoadedJob loaded = train::on_cluster(
-      load(request), cluster, request.run.devices,
-      request.run.devices.empty() ? "--cluster " + request.cluster : "--devices " + request.run.devices);
-  const train::SimulatedImages images =
-      is_model(request.target) ? images_of_model(loaded) : images_of(loaded);
+  const SimulatedTarget target = load_simulated_target(request.target);
   train::SimulatedJobOptions options;
   options.simulation.steps = request.steps;
   options.simulation.warm_up = request.warm_up;
-  options.simulation.costs = costs ? &*costs : nullptr;
-  options.simulation.workers = request.run.workers;
+  options.simulation.costs = target.costs ? &*target.costs : nullptr;
+  options.simulation.workers = request.target.run.workers;
   options.simulation.barrier = request.barrier;
+  if (request.serial) options.simulation.priorities = Priorities::serial;
   options.simulation.trace = request.trace.has_value();
-  const train::SimulatedJob job = train::simulate(loaded, images, cluster, options);
+  const train::SimulatedJob job = train::simulate(target.loaded, target.images, target.cluster, options);
   if (request.trace) trace::write_chrome_trace(*request.trace, job.result.trace);
   if (request.json) {
-    print_json(request, job, cluster, images);
+    print_json(request, job, target.cluster, target.images);
   } else {
-    print_text(request, job, cluster, images);
+    print_text(request, job, target.cluster, target.images);
   }
   return success;
 }

@@ -30,9 +30,10 @@ Program::Program(Graph& graph, const FreezeOptions& options)
   PURINE_CHECK(&whole.graph() == &graph);
   Lowered lowered = program::lower(whole, options.rank);
   program::assign_layouts(graph, lowered, options.channels_last);
-  const MemoryPlan plan = program::plan_memory(lowered, program::serial_order(lowered), options.memory);
+  const std::vector<std::uint32_t> order = program::serial_order(lowered);
+  const MemoryPlan plan = program::plan_memory(lowered, order, options.memory);
   store(lowered, plan);
-  build_marked_graph(lowered, plan, whole, options);
+  build_marked_graph(lowered, order, plan, whole, options);
   kernels_.resize(operators_.size());
   if (options.bind_kernels) bind_kernels(options);
 }
@@ -110,8 +111,9 @@ std::uint32_t Program::lane_of(std::uint32_t op, std::int32_t rank) {
   return lane;
 }
 
-void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
-                                 const program::WholeGraph& whole, const FreezeOptions& options) {
+void Program::build_marked_graph(const Lowered& lowered, const std::vector<std::uint32_t>& order,
+                                 const MemoryPlan& plan, const program::WholeGraph& whole,
+                                 const FreezeOptions& options) {
   MarkedGraphBuilder builder(operator_count());
   std::vector<std::uint32_t> lane(operator_count());
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
@@ -131,6 +133,11 @@ void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
     builder.set_parallelism(i, workers ? options.parallelism : both_ways ? 2 : 1);
   }
   set_sends(builder, whole, options.network_bytes_per_second);
+  if (options.priorities == Priorities::serial) {
+    constexpr double apart = 1e-6;  // seconds; any will do
+    for (std::size_t i = 0; i < order.size(); ++i)
+      builder.set_start(order[i], apart * static_cast<double>(i));
+  }
   // What is on one in-order queue needs no token but the order of issue; queues of one kind of device wait
   // for each other's events; all else waits until the work is done.
   const auto add_edge = [&](std::uint32_t from, std::uint32_t to, std::uint32_t tokens, EdgeKind kind) {

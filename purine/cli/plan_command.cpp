@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "purine/cli/commands.h"
+#include "purine/cli/json_object.h"
+#include "purine/cli/simulated_target.h"
+#include "purine/core/error.h"
+#include "purine/io/atomic_file.h"
+#include "purine/train/planner.h"
+#include "purine/train/progress.h"
+
+namespace purine::cli {
+namespace {
+
+void print_json(const std::vector<train::PlannedRun>& runs, const SimulatedTarget& target) {
+  std::vector<JsonObject> objects;
+  for (const train::PlannedRun& run : runs) {
+    JsonObject object;
+    object.add("plan", run.text).add("scheme", run.parallel.scheme).add("devices", run.parallel.devices);
+    if (run.obstacle.empty()) {
+      object.add("step_seconds", run.step_seconds)
+          .add("images_per_s", run.images_per_second)
+          .add("peak_bytes", run.peak_bytes)
+          .add("bytes_sent", run.bytes_sent)
+          .add("section", train::parallel_section_text(run.parallel));
+    } else {
+      object.add("obstacle", run.obstacle);
+    }
+    objects.push_back(std::move(object));
+  }
+  print_line(JsonObject()
+                 .add("cluster", target.cluster.name)
+                 .add("batch", target.loaded.job.data.batch)
+                 .add("plans", std::span<const JsonObject>(objects)));
+}
+
+void print_text(const PlanRequest& request, const std::vector<train::PlannedRun>& runs) {
+  fmt::print("{:>12} {:>12} {:>12} {:>14}  {}\n", "images/s", "step ms", "memory", "sent in a step", "plan");
+  int shown = 0;
+  for (const train::PlannedRun& run : runs) {
+    if (!run.obstacle.empty() || ++shown > request.top) break;
+    fmt::print("{:>12.2f} {:>12.3f} {:>12} {:>14}  {}\n", run.images_per_second, run.step_seconds * 1e3,
+               train::bytes_text(run.peak_bytes), train::bytes_text(static_cast<std::size_t>(run.bytes_sent)),
+               run.text);
+  }
+  const auto impossible =
+      std::count_if(runs.begin(), runs.end(), [](const auto& run) { return !run.obstacle.empty(); });
+  fmt::print("\n{} plans were simulated; {} more can't be\n",
+             runs.size() - static_cast<std::size_t>(impossible), impossible);
+  for (const train::PlannedRun& run : runs) {
+    if (request.all && !run.obstacle.empty()) fmt::print("  {}: {}\n", run.text, run.obstacle);
+  }
+  fmt::print("\n{}", train::parallel_section_text(runs.front().parallel));
+}
+
+}  // namespace
+
+int plan(const PlanRequest& request) {
+  const SimulatedTarget target = load_simulated_target(request.target);
+  train::PlanOptions options;
+  options.simulation.costs = target.costs ? &*target.costs : nullptr;
+  options.simulation.workers = request.target.run.workers;
+  const bool shows_progress = !request.json && ::isatty(STDERR_FILENO) != 0;
+  int tried = 0;
+  if (shows_progress) {
+    options.tried = [&](const train::PlannedRun& run) {
+      fmt::print(stderr, "\r\033[K{} plans: {}", ++tried, run.text);
+    };
+  }
+  const std::vector<train::PlannedRun> runs =
+      train::plan(target.loaded, target.images, target.cluster, options);
+  if (shows_progress) fmt::print(stderr, "\r\033[K");
+  if (!runs.front().obstacle.empty()) {
+    throw Error("plan", "there is none: " + runs.front().obstacle,
+                "use a smaller batch, or a larger cluster");
+  }
+  if (request.json) {
+    print_json(runs, target);
+  } else {
+    print_text(request, runs);
+  }
+  if (request.output) io::write_file(*request.output, train::parallel_section_text(runs.front().parallel));
+  return success;
+}
+
+}  // namespace purine::cli
