@@ -314,6 +314,17 @@ Program::Exchange Program::exchange(std::uint32_t op, std::int64_t iteration) co
   return {sends, half.peer(), half.channel(), bound_address(argument, iteration), half.info().bytes()};
 }
 
+std::vector<Program::PlannedOutput> Program::planned_outputs(std::uint32_t op) const {
+  std::vector<PlannedOutput> planned;
+  for (const std::uint32_t argument : outputs(op)) {
+    const TensorRecord& tensor = tensors_[argument / 2];
+    if (tensor.is_variable) continue;
+    planned.push_back({tensor.offset, info(argument).bytes(), tensor.slots,
+                       std::size_t{tensor.stride} * program::storage_alignment});
+  }
+  return planned;
+}
+
 Tensor Program::exchanged(std::uint32_t op) const {
   const HalfCopy& half = *as_half_copy(contract(op));
   const Operator copy = graph_.op(half.channel());

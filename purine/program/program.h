@@ -150,12 +150,22 @@ class Program {
   bool is_exchange(std::uint32_t op) const;
   struct Exchange {
     bool sends = false;
-    std::int32_t peer = 0;      ///< the other rank
-    std::uint32_t channel = 0;  ///< the same number at both ranks, which no other of their exchanges has
-    std::byte* memory = nullptr;
+    std::int32_t peer = 0;        ///< the other rank
+    std::uint32_t channel = 0;    ///< the same number at both ranks, which no other of their exchanges has
+    std::byte* memory = nullptr;  ///< null before `bind`
     std::size_t bytes = 0;
   };
   Exchange exchange(std::uint32_t op, std::int64_t iteration) const;
+  /// Where an output lies in the arena of its operator's place: in iteration t at `offset + t % slots *
+  /// stride`.
+  struct PlannedOutput {
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+    std::size_t slots = 1;
+    std::size_t stride = 0;
+  };
+  /// Of an operator's outputs those that are not variables.
+  std::vector<PlannedOutput> planned_outputs(std::uint32_t op) const;
   /// The logical graph's tensor that an exchange sends or makes.
   Tensor exchanged(std::uint32_t op) const;
   /// Index among lanes() of where an operator runs.

@@ -27,8 +27,14 @@ class Reader {
     // Each event is taken in as soon as it is parsed and not kept as JSON, which needs many times its memory.
     const auto take = [this](int depth, Json::parse_event_t event, Json& parsed) {
       if (event == Json::parse_event_t::key && depth == 1) section_ = parsed.get<std::string>();
-      if (event != Json::parse_event_t::object_end || depth != 2 || section_ != "traceEvents") return true;
-      add(parsed);
+      if (event != Json::parse_event_t::object_end || depth != 2) return true;
+      if (section_ == "traceEvents") {
+        add(parsed);
+      } else if (section_ == "operators") {
+        add_operator(parsed);
+      } else {
+        return true;
+      }
       return false;
     };
     try {
@@ -40,10 +46,12 @@ class Reader {
       const auto origin = integer<std::int64_t>(other.at("origin_ns"));
       if (origin < -largest_origin || origin > largest_origin)
         throw failure("has an origin that is out of range");
+      take_table();
       for (OperatorEvent& event : trace_.events) std::tie(event.begin, event.end) = shifted(event, origin);
       for (SpanEvent& span : trace_.spans) std::tie(span.begin, span.end) = shifted(span, origin);
       for (CounterEvent& counter : trace_.counters) counter.time += origin;
       trace_.dropped = count(other.at("dropped_events")) + count(other.at("left_out_events"));
+      add_facts(other);
     } catch (const Json::exception& error) {
       throw failure(std::string("cannot be read: ") + error.what());
     }
@@ -62,6 +70,74 @@ class Reader {
   static constexpr std::int64_t largest_origin = 4'000'000'000'000'000'000;
   static constexpr double largest_time = 1e18;
   static constexpr double largest_duration = 1e15;
+  static constexpr double largest_amount = 1e18;  // of bytes and operations
+
+  // The events' operators are those of the table, or those that they name; a file has one or the other.
+  void take_table() {
+    if (table_.empty() && indexed_events_ == 0) return;
+    if (indexed_events_ != trace_.events.size()) throw failure("has events that are not in its table");
+    for (const OperatorEvent& event : trace_.events) check_operator(event.op);
+    for (const OperatorLabel& label : table_) {
+      for (const Dependency& dependency : label.after) check_operator(dependency.op);
+    }
+    trace_.operators = std::move(table_);
+  }
+  void check_operator(std::uint32_t op) const {
+    if (op >= table_.size()) {
+      throw failure("names operator " + std::to_string(op) + ", and its table has " +
+                    std::to_string(table_.size()));
+    }
+  }
+
+  static double amount(const Json& json) {
+    const double value = json.get<double>();
+    if (!(value >= 0 && value < largest_amount))
+      throw failure("has a number that is out of range: " + json.dump());
+    return value;
+  }
+  static std::int64_t bytes(const Json& json) {
+    return static_cast<std::int64_t>(amount(integer<std::int64_t>(json)));
+  }
+
+  void add_operator(const Json& json) {
+    OperatorLabel label{json.at("path").get<std::string>(), json.at("type").get<std::string>(),
+                        json.at("location").get<std::string>(), json.at("shapes").get<std::string>()};
+    label.operations = amount(json.at("operations"));
+    label.bytes = amount(json.at("bytes"));
+    label.brings_data = json.value("brings_data", false);
+    if (json.contains("exchange")) {
+      const Json& exchange = json.at("exchange");
+      label.exchange = {exchange.at("sends").get<bool>(), integer<std::int32_t>(exchange.at("peer")),
+                        integer<std::uint32_t>(exchange.at("channel")), bytes(exchange.at("bytes"))};
+    }
+    const Json none = Json::array();
+    const Json& after = json.contains("after") ? json.at("after") : none;
+    for (std::size_t i = 0; i < after.size(); i += 3) {
+      label.after.push_back({integer<std::uint32_t>(after.at(i)), integer<std::uint16_t>(after.at(i + 1)),
+                             integer<std::uint16_t>(after.at(i + 2)) != 0});
+    }
+    const Json& outputs = json.contains("outputs") ? json.at("outputs") : none;
+    for (std::size_t i = 0; i < outputs.size(); i += 4) {
+      label.outputs.push_back({bytes(outputs.at(i)), bytes(outputs.at(i + 1)),
+                               integer<std::uint16_t>(outputs.at(i + 2)), bytes(outputs.at(i + 3))});
+      if (label.outputs.back().slots == 0) throw failure("has an output without slots");
+    }
+    table_.push_back(std::move(label));
+  }
+
+  void add_facts(const Json& other) {
+    if (other.contains("clock_offset_ns")) {
+      trace_.clock = {integer<std::int64_t>(other.at("clock_offset_ns")), bytes(other.at("clock_error_ns"))};
+    }
+    const Json none = Json::array();
+    for (const Json& each : other.contains("memory") ? other.at("memory") : none) {
+      trace_.memory.push_back(
+          {each.at("location").get<std::string>(), bytes(each.at("variables")), bytes(each.at("arena"))});
+    }
+    for (const Json& each : other.contains("about") ? other.at("about") : none) {
+      trace_.about.emplace_back(each.at(0).get<std::string>(), each.at(1).get<std::string>());
+    }
+  }
 
   static std::int64_t time(const Json& microseconds) {
     const double value = microseconds.get<double>() * 1000;
@@ -92,16 +168,29 @@ class Reader {
     } else if (kind == "X" && json.at("cat") == "span" && !json.contains("args")) {
       trace_.spans.push_back({name_of(name), track, begin, begin + duration(json.at("dur"))});
     } else if (kind == "X") {
-      const Json& arguments = json.at("args");
-      OperatorLabel label{name, json.at("cat").get<std::string>(),
-                          arguments.at("location").get<std::string>(),
-                          arguments.at("shapes").get<std::string>()};
-      trace_.events.push_back({operator_of(std::move(label)), integer<std::int32_t>(arguments.at("part")),
-                               track, integer<std::int64_t>(arguments.at("iteration")), begin,
-                               begin + duration(json.at("dur"))});
+      add_event(json, track, begin, begin + duration(json.at("dur")));
+    } else if (kind == "i") {
+      const std::int64_t offered = time(json.at("args").at("offered"));
+      if (offered > begin) throw failure("has a message that came before there was memory for it");
+      add_event(json, track, offered, begin);
     } else {
       throw failure("has an event of the kind `" + kind + "`, which purine doesn't write");
     }
+  }
+
+  void add_event(const Json& json, std::int32_t track, std::int64_t begin, std::int64_t end) {
+    const Json& arguments = json.at("args");
+    std::uint32_t op = 0;
+    if (arguments.contains("op")) {
+      op = integer<std::uint32_t>(arguments.at("op"));
+      ++indexed_events_;
+    } else {
+      op = operator_of({json.at("name").get<std::string>(), json.at("cat").get<std::string>(),
+                        arguments.at("location").get<std::string>(),
+                        arguments.at("shapes").get<std::string>()});
+    }
+    trace_.events.push_back({op, integer<std::int32_t>(arguments.at("part")), track,
+                             integer<std::int64_t>(arguments.at("iteration")), begin, end});
   }
 
   void add_name(const Json& json) {
@@ -145,6 +234,8 @@ class Reader {
   }
 
   Trace trace_;
+  std::vector<OperatorLabel> table_;
+  std::size_t indexed_events_ = 0;
   std::string section_;
   std::optional<std::int32_t> rank_;
   std::map<std::string, std::uint32_t> name_index_;

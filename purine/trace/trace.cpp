@@ -17,4 +17,11 @@ void Trace::sort() {
   });
 }
 
+void Trace::shift(std::int64_t nanoseconds) {
+  for (OperatorEvent& event : events) event.begin += nanoseconds, event.end += nanoseconds;
+  for (SpanEvent& span : spans) span.begin += nanoseconds, span.end += nanoseconds;
+  for (CounterEvent& counter : counters) counter.time += nanoseconds;
+  clock.offset += nanoseconds;
+}
+
 }  // namespace purine::trace

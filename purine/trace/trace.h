@@ -2,22 +2,80 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace purine::trace {
 
-/// What a trace says of an operator.
+/// What an operator waits for: its iteration t begins only after iteration t - tokens of `op` is done.
+struct Dependency {
+  std::uint32_t op = 0;  ///< into Trace::operators
+  std::uint32_t tokens = 0;
+  bool value = true;  ///< it reads what `op` made; if not, it only takes over storage
+
+  bool operator==(const Dependency& other) const = default;
+};
+
+/// Where an output lies in the planned memory of its location. In iteration t it begins at
+/// `offset + t % slots * stride`.
+struct Storage {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  std::int64_t slots = 1;
+  std::int64_t stride = 0;
+
+  bool operator==(const Storage& other) const = default;
+};
+
+/// The half of a copy between ranks that an operator is.
+struct ExchangeLabel {
+  bool sends = false;
+  std::int32_t peer = 0;      ///< the other rank
+  std::uint32_t channel = 0;  ///< the same at both ranks, which use it for this copy alone
+  std::int64_t bytes = 0;
+
+  bool operator==(const ExchangeLabel& other) const = default;
+};
+
+/// What a trace says of an operator. All but the first four may be missing: a trace that does not come from a
+/// program knows no more.
 struct OperatorLabel {
   std::string path;
   std::string type;
-  std::string location;  ///< `0/cpu:0`
-  std::string shapes;    ///< of inputs and outputs, as text for people
+  std::string location;      ///< `0/cpu:0`
+  std::string shapes;        ///< of inputs and outputs, as text for people
+  double operations = 0;     ///< floating-point operations of one execution
+  double bytes = 0;          ///< that one execution reads and writes
+  bool brings_data = false;  ///< from outside: it reads images
+  std::optional<ExchangeLabel> exchange = {};
+  std::vector<Dependency> after = {};
+  std::vector<Storage> outputs = {};  ///< in memory that is planned; not variables
 
   bool operator==(const OperatorLabel& other) const = default;
 };
 
-/// One execution of one part of an operator. Times are nanoseconds of one clock.
+/// The memory that was planned at a location.
+struct PlannedMemory {
+  std::string location;
+  std::int64_t variables = 0;  ///< bytes of what lives across iterations
+  std::int64_t arena = 0;      ///< bytes of all else
+
+  bool operator==(const PlannedMemory& other) const = default;
+};
+
+/// How a process's clock was compared with that of rank 0. Nanoseconds.
+struct ClockComparison {
+  std::int64_t offset = 0;  ///< what was added to this process's times, to have them by rank 0's clock
+  std::int64_t error = 0;   ///< the most by which the result can be wrong; 0 at rank 0
+
+  bool operator==(const ClockComparison& other) const = default;
+};
+
+/// One execution of one part of an operator. Times are nanoseconds of one clock. On a queue, or between
+/// ranks, `begin` is when it was handed over: it may have waited there for what was before it. A receive's
+/// begin is when its memory was offered.
 struct OperatorEvent {
   std::uint32_t op = 0;  ///< into Trace::operators
   std::int32_t part = 0;
@@ -59,9 +117,15 @@ struct Trace {
   std::vector<SpanEvent> spans;
   std::vector<CounterEvent> counters;
   std::uint64_t dropped = 0;  ///< events that happened but found no room
+  std::vector<PlannedMemory> memory = {};
+  ClockComparison clock = {};
+  /// What people want to know of the run, by names: `host`, `processor`, `model`.
+  std::vector<std::pair<std::string, std::string>> about = {};
 
   /// Brings all events into their order.
   void sort();
+  /// Moves all times; `clock.offset` says so too.
+  void shift(std::int64_t nanoseconds);
 
   bool operator==(const Trace& other) const = default;
 };

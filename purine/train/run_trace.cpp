@@ -4,8 +4,11 @@
 
 namespace purine::train {
 
-RunTrace::RunTrace(const Job::Trace& job, const Runtime& runtime) : job_(job) {
-  if (job.steps > 0) trace_.emplace(job.first_step, job.first_step + job.steps, job.megabytes, runtime);
+RunTrace::RunTrace(const Job& job, const Runtime& runtime) : job_(job.trace) {
+  if (job_.steps == 0) return;
+  trace_.emplace(job_.first_step, job_.first_step + job_.steps, job_.megabytes, runtime,
+                 std::vector<std::pair<std::string, std::string>>{{"model", job.model.name},
+                                                                  {"batch", std::to_string(job.data.batch)}});
 }
 
 std::function<void(const RanEvent&)> RunTrace::hook() {

@@ -20,8 +20,12 @@ namespace purine::train {
 /// written.
 class RunTrace {
  public:
-  RunTrace(const Job::Trace& job, const Runtime& runtime);
+  RunTrace(const Job& job, const Runtime& runtime);
 
+  /// Before the run begins. A collective call.
+  void compare_clocks(const Runtime& runtime) {
+    if (trace_) trace_->compare_clocks(runtime);
+  }
   /// For the session; empty if nothing is traced.
   std::function<void(const RanEvent&)> hook();
   /// The steps after which all that is traced is done; 0 if nothing is.

@@ -125,7 +125,7 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
       loaded_(std::move(job)),
       options_(std::move(options)),
       setup_(parallel_setup(loaded_, runtime.ranks())),
-      trace_(loaded_.job.trace, runtime) {
+      trace_(loaded_.job, runtime) {
   at_all_ranks(runtime.endpoint(), [this] {
     if (is_first() && !options_.resume && !options_.numbered_folder) {
       RunFolder::check_absent(this->job().train.run_folder);
@@ -212,6 +212,7 @@ EndReport Trainer::Implementation::run_here() {
   });
   report_start();
   has_started_ = true;
+  trace_.compare_clocks(runtime_);
   return is_complete ? end(RunEnd::finished) : train();
 }
 

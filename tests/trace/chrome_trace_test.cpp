@@ -30,6 +30,11 @@ Trace small_trace() {
   trace.rank = 2;
   trace.operators = {{"net/conv", "conv2d", "2/cpu:0", "f32[2, 3] -> f32[2, 4]"},
                      {"net/a\"b", "relu", "2/cpu:0", "f32[2]"}};
+  trace.operators[0].operations = 48;
+  trace.operators[0].bytes = 64;
+  trace.operators[0].after = {{1, 1, false}};
+  trace.operators[0].outputs = {{64, 32, 2, 64}};
+  trace.operators[1].brings_data = true;
   trace.tracks = {"worker 0", "worker 1"};
   trace.names = {"save", "bytes"};
   trace.events = {{0, 0, 1, 5, 1'000'000'001, 1'000'002'501}, {1, 3, 0, 6, 1'000'002'000, 1'000'002'000}};
@@ -57,9 +62,12 @@ TEST(ChromeTraceTest, WritesTheTraceEventFormat) {
 {"ph":"M","pid":2,"tid":0,"name":"thread_name","args":{"name":"worker 0"}},
 {"ph":"M","pid":2,"tid":1,"name":"thread_name","args":{"name":"worker 1"}},
 {"ph":"X","pid":2,"tid":0,"ts":0.000,"dur":0.999,"name":"save","cat":"span"},
-{"ph":"X","pid":2,"tid":1,"ts":0.001,"dur":2.500,"name":"net/conv","cat":"conv2d","args":{"iteration":5,"part":0,"location":"2/cpu:0","shapes":"f32[2, 3] -> f32[2, 4]"}},
-{"ph":"X","pid":2,"tid":0,"ts":2.000,"dur":0.000,"name":"net/a\"b","cat":"relu","args":{"iteration":6,"part":3,"location":"2/cpu:0","shapes":"f32[2]"}},
+{"ph":"X","pid":2,"tid":1,"ts":0.001,"dur":2.500,"name":"net/conv","cat":"conv2d","args":{"iteration":5,"part":0,"op":0,"location":"2/cpu:0","shapes":"f32[2, 3] -> f32[2, 4]"}},
+{"ph":"X","pid":2,"tid":0,"ts":2.000,"dur":0.000,"name":"net/a\"b","cat":"relu","args":{"iteration":6,"part":3,"op":1,"location":"2/cpu:0","shapes":"f32[2]"}},
 {"ph":"C","pid":2,"tid":1,"ts":3.000,"name":"bytes","args":{"value":0.5}}
+],"operators":[
+{"path":"net/conv","type":"conv2d","location":"2/cpu:0","shapes":"f32[2, 3] -> f32[2, 4]","operations":48.0,"bytes":64.0,"after":[1,1,0],"outputs":[64,32,2,64]},
+{"path":"net/a\"b","type":"relu","location":"2/cpu:0","shapes":"f32[2]","operations":0.0,"bytes":0.0,"brings_data":true}
 ],"otherData":{"purine":")" +
       std::string(version()) + R"(","origin_ns":1000000000,"dropped_events":4,"left_out_events":0}}
 )";
@@ -83,6 +91,22 @@ TEST(ChromeTraceTest, ReadsWhatItWrites) {
   write_chrome_trace(folder / "b", late);
   EXPECT_EQ(read_chrome_trace(folder / "b"), late);
 
+  Trace receiver = small_trace();  // of a rank among several
+  receiver.operators[1].exchange = {false, 1, 7, 8};
+  receiver.memory = {{"2/cpu:0", 100, 200}};
+  receiver.clock = {-500, 20};
+  receiver.about = {{"host", "node \"2\""}, {"cores", "2"}};
+  write_chrome_trace(folder / "d", receiver, {.origin = 999'999'000});
+  EXPECT_EQ(read_chrome_trace(folder / "d"), receiver);
+  const std::string text = io::read_file(folder / "d");
+  EXPECT_NE(
+      text.find(
+          R"({"ph":"i","s":"t","pid":2,"tid":0,"ts":3.000,"name":"net/a\"b","cat":"relu",)"
+          R"("args":{"iteration":6,"part":3,"op":1,"location":"2/cpu:0","shapes":"f32[2]","offered":3.000}})"),
+      std::string::npos)
+      << "a receive is a mark at its end";
+  EXPECT_NE(text.find(R"("clock_offset_ns":-500,"clock_error_ns":20)"), std::string::npos);
+
   write_chrome_trace(folder / "c", Trace{});
   EXPECT_EQ(read_chrome_trace(folder / "c"), Trace{});
 }
@@ -99,6 +123,20 @@ TEST(ChromeTraceTest, LeavesTheLatestEventsOutWhenTheFileWouldBeTooLarge) {
   EXPECT_EQ(read.dropped, 4 + left_out);
   EXPECT_EQ(read.events.back().iteration, static_cast<std::int64_t>(read.events.size()) - 1);
   EXPECT_EQ(Json::parse(io::read_file(path)).at("otherData").at("left_out_events"), left_out);
+}
+
+TEST(ChromeTraceTest, ATableThatIsTooLargeIsLeftOut) {
+  const TemporaryFolder folder;
+  Trace trace = long_trace(200);
+  trace.operators.resize(1000, trace.operators.back());
+  trace.operators[0].after.assign(5000, {1, 0, true});
+  write_chrome_trace(folder / "trace.json", trace, {.max_bytes = 50'000});
+  EXPECT_LE(std::filesystem::file_size(folder / "trace.json"), 50'000U);
+  const Trace read = read_chrome_trace(folder / "trace.json");
+  EXPECT_EQ(read.events.size(), 200U);
+  ASSERT_EQ(read.operators.size(), 1U) << "those that events name";
+  EXPECT_EQ(read.operators[0].path, "net/conv");
+  EXPECT_TRUE(read.operators[0].after.empty());
 }
 
 TEST(ChromeTraceTest, IsValidWhateverIsInIt) {
@@ -167,6 +205,8 @@ TEST(ChromeTraceTest, SaysWhatCannotBeRead) {
                 R"({"ph":"M","pid":0,"name":"process_name"},{"ph":"M","pid":1,"name":"process_name"})")),
             "holds the events of more than one process");
   EXPECT_EQ(error_for(with_event(start + "\"args\":{}}")).find("cannot be read: "), 0U);
+  EXPECT_EQ(error_for(with_event(start + R"("args":{"iteration":1,"part":0,"op":3}})")),
+            "names operator 3, and its table has 0");
 }
 
 TEST(ChromeTraceTest, EveryCutIsRefusedAndNoChangedByteDoesHarm) {
