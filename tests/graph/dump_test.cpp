@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "purine/graph/dot.h"
 #include "tests/support/simple_contract.h"
 
 namespace purine {
@@ -111,6 +112,38 @@ TEST_F(DumpTest, DotShowsScopesAsClustersAndLocationsAsColours) {
   t6 -> t1 [style=dashed, constraint=false];
 }
 )");
+}
+
+TEST_F(DumpTest, DotFoldsWhatThereIsNoRoomFor) {
+  const std::string folded = dot(graph_, DotOptions{.most_vertices = 8});
+  EXPECT_NE(folded.find("  s0 [shape=box, style=\"rounded,filled\", penwidth=2, label=\"net\\n3 operators\", "
+                        "fillcolor=\"#cfe2f3\"];\n"),
+            std::string::npos)
+      << folded;
+  EXPECT_EQ(folded.find("cluster_net"), std::string::npos);
+  EXPECT_NE(folded.find("  t0 -> s0;\n"), std::string::npos) << folded;
+  EXPECT_NE(folded.find("  s0 -> o3 [fontname=\"Helvetica\", fontsize=10, label=\"f32[8, 5]\"];\n"),
+            std::string::npos)
+      << folded;
+  EXPECT_EQ(dot(graph_, DotOptions{.most_vertices = 100}), dot(graph_)) << "there is room for all";
+}
+
+TEST(DotTest, OpensTheLargestScopesFirst) {
+  Graph graph;
+  Tensor value = graph.input("input", {{4}, DType::f32});
+  for (int block = 0; block < 3; ++block) {
+    const auto scope = graph.scope("block" + std::to_string(block));
+    for (int i = 0; i <= block; ++i) value = graph.add(simple("relu", {{{4}, DType::f32}}), {value}).output();
+  }
+  // Input, block2's three operators and tensors, and two boxes.
+  const std::string text = dot(graph, DotOptions{.most_vertices = 9});
+  EXPECT_NE(text.find("cluster_block2"), std::string::npos) << text;
+  EXPECT_NE(text.find("label=\"block1\\n2 operators\""), std::string::npos) << text;
+  EXPECT_NE(text.find("label=\"block0\\n1 operator\""), std::string::npos) << text;
+  EXPECT_NE(text.find("s0 -> s1 [fontname=\"Helvetica\", fontsize=10, label=\"f32[4]\"];"), std::string::npos)
+      << text;
+  EXPECT_EQ(dot(graph, DotOptions{.most_vertices = 1}).find("cluster"), std::string::npos)
+      << "all are folded";
 }
 
 }  // namespace
