@@ -45,6 +45,34 @@ generate_registration(${PROJECT_BINARY_DIR}/generated/register_operators.cpp reg
 generate_registration(${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp register_cpu_kernels
                       purine::cpu KernelRegistry purine/program/kernel.h "purine/backend/cpu/*.cpp")
 
+# The page of `purine report`, with its style and scripts in it, as a text in the library.
+set(report_folder ${PROJECT_SOURCE_DIR}/purine/trace/report)
+file(GLOB report_files CONFIGURE_DEPENDS ${report_folder}/*)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${report_files})
+file(READ ${report_folder}/report.html report_page)
+file(READ ${report_folder}/style.css report_style)
+set(report_scripts "")
+foreach(file IN LISTS report_files)
+  if(file MATCHES "\\.js$")
+    file(READ ${file} script)
+    string(APPEND report_scripts "${script}")
+  endif()
+endforeach()
+string(REPLACE "/*STYLE*/" "${report_style}" report_page "${report_page}")
+string(REPLACE "/*SCRIPTS*/" "${report_scripts}" report_page "${report_page}")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/report_page.cpp @ONLY CONTENT
+"// Made by CMake from purine/trace/report/.
+#include \"purine/trace/report_page.h\"
+
+namespace purine::trace {
+
+std::string_view report_page() {
+  return R\"purine(${report_page})purine\";
+}
+
+}  // namespace purine::trace
+")
+
 # purine/purine.h, the whole interface: the headers of the folders that a user's program works with. Those that only the
 # library's own sources share are named *_helpers.h.
 set(public_headers "")
@@ -79,6 +107,7 @@ if(PURINE_WITH_MPI)
   set(purine_messenger mpi)
 endif()
 add_library(purine STATIC ${PURINE_SOURCES} $<TARGET_OBJECTS:purine_${purine_messenger}>
+  ${PROJECT_BINARY_DIR}/generated/report_page.cpp
   ${PROJECT_BINARY_DIR}/generated/register_operators.cpp
   ${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp)
 add_library(purine::purine ALIAS purine)
