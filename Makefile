@@ -17,8 +17,9 @@ build: $(BUILD)/build.ninja  ## build the command, build/release/purine
 	@cmake --build $(BUILD) --target purine_command
 
 test: $(BUILD)/build.ninja  ## build everything and run every test
+	@$(SETUP) browser
 	@cmake --build $(BUILD)
-	@scripts/run-tests $(BUILD) --may-skip net.cluster net.faults net.launcher net.mpi
+	@scripts/run-tests $(BUILD) --may-skip net.cluster net.faults net.launcher net.mpi cli.report
 
 demo: build  ## train a network on Fashion-MNIST and print its test accuracy
 	@$(BUILD)/purine train examples/jobs/fashion-mnist.toml --new-run

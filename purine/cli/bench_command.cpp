@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "purine/cli/json_object.h"
 #include "purine/cli/json_progress.h"
 #include "purine/cli/launch.h"
+#include "purine/cli/run_report.h"
 #include "purine/core/error.h"
 #include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
@@ -43,14 +45,16 @@ double median(std::vector<double> values) {
 // Seconds a step, for each of a few blocks of steps. A block is timed from when nothing runs until nothing
 // runs again: the moments at which single steps reach the host say little while later ones are under way.
 // Where ranks exchange data, the beginning and the end of a block hide less of it than its middle, so that
-// blocks are longer.
+// blocks are longer. Steps that are traced are one block: they overlap as in training.
 std::vector<double> run(Session& session, const BenchRequest& request, const Runtime& runtime) {
   const std::int64_t most_blocks = runtime.ranks() > 1 ? 4 : 8;
   const std::int64_t least_steps = runtime.ranks() > 1 ? 8 : 1;
   if (request.warm_up > 0) session.run_steps(request.warm_up);
   if (runtime.transfer_meter() != nullptr) runtime.transfer_meter()->reset();
   std::vector<double> seconds;
-  const std::int64_t blocks = std::clamp<std::int64_t>(request.steps / least_steps, 1, most_blocks);
+  const std::int64_t blocks = request.trace || request.report
+                                  ? 1
+                                  : std::clamp<std::int64_t>(request.steps / least_steps, 1, most_blocks);
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t steps = request.steps * (block + 1) / blocks - request.steps * block / blocks;
     const Clock::time_point begin = Clock::now();
@@ -100,14 +104,6 @@ std::vector<JsonObject> ranks_json(const std::vector<RankFigures>& ranks, Endpoi
   return objects;
 }
 
-// Each rank has a file of its own: `trace.json`, `trace.rank1.json`, …
-std::filesystem::path trace_path(const std::filesystem::path& path, std::int32_t rank) {
-  if (rank == 0) return path;
-  std::filesystem::path own = path;
-  return own.replace_filename(
-      fmt::format("{}.rank{}{}", path.stem().string(), rank, path.extension().string()));
-}
-
 program::MeasuredMachine measure_machine(const Runtime& runtime) {
   constexpr double seconds = 0.4;
   const cpu::CoreRates rates = cpu::measure_core_rates(runtime.workers(), seconds);
@@ -121,7 +117,15 @@ train::LoadedJob bench_job(const BenchRequest& request) {
   return loaded;
 }
 
+// Where the trace goes, if there is to be one.
+std::optional<std::filesystem::path> trace_path(const BenchRequest& request) {
+  if (request.trace) return *request.trace;
+  if (request.report) return std::filesystem::path(*request.report).replace_extension(".json");
+  return std::nullopt;
+}
+
 int bench(const BenchRequest& request, Launch& launch) {
+  const std::optional<std::filesystem::path> traced_to = trace_path(request);
   const models::Model* found = nullptr;
   std::optional<train::LoadedJob> job;
   std::optional<train::ParallelSetup> made;
@@ -166,8 +170,11 @@ int bench(const BenchRequest& request, Launch& launch) {
   std::optional<train::StepTrace> trace;
   SessionOptions options;
   options.seed = static_cast<std::uint64_t>(request.seed);
-  if (request.trace) {
-    trace.emplace(request.warm_up, request.warm_up + request.steps, 1000, *runtime);
+  if (traced_to) {
+    trace.emplace(request.warm_up, request.warm_up + request.steps, 1000, *runtime,
+                  std::vector<std::pair<std::string, std::string>>{{"model", request.model},
+                                                                   {"batch", std::to_string(request.batch)}});
+    trace->compare_clocks(*runtime);
     options.trace = trace->hook();
   }
   std::optional<train::OperatorMeter> meter;
@@ -182,9 +189,16 @@ int bench(const BenchRequest& request, Launch& launch) {
   const std::vector<double> times = run(session, request, *runtime);
   const std::vector<RankFigures> ranks =
       gather_values(launch.endpoint(), figures_of(session, placed->running(), *runtime));
-  at_all_ranks(launch.endpoint(), [&] {
-    if (trace) trace->write(trace_path(*request.trace, runtime->rank()));
-  });
+  if (trace) {
+    const train::StepTrace::Written written = trace->write_all(*runtime, *traced_to);
+    at_all_ranks(launch.endpoint(), [&] {
+      if (!written.error.empty()) throw Error("trace", written.error);
+      if (launch.is_first() && request.report) {
+        write_report(std::array{*traced_to}, {.title = request.model, .job = {}, .metrics = {}},
+                     *request.report);
+      }
+    });
+  }
   if (!launch.is_first()) return success;
   std::optional<program::CostTable> costs;
   if (meter) costs = meter->costs(measure_machine(*runtime));

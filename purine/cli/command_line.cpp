@@ -79,6 +79,8 @@ class CommandLine {
   void add_target(CLI::App* command, TargetRequest& target);
   void add_check();
   void add_data();
+  void add_why();
+  void add_report();
   void add_settings(CLI::App* command, std::vector<train::JobSetting>& settings);
   void add_run_options(CLI::App* command, RunRequest& run);
   void add_scheme_options(CLI::App* command, RunRequest& run);
@@ -96,6 +98,8 @@ class CommandLine {
   PlanRequest plan_;
   CheckRequest check_;
   DataCheckRequest data_check_;
+  WhyRequest why_;
+  ReportRequest report_;
 };
 
 CommandLine::CommandLine() : app_("Trains neural networks on this machine's devices.", "purine") {
@@ -122,6 +126,8 @@ CommandLine::CommandLine() : app_("Trains neural networks on this machine's devi
   add_simulate();
   add_plan();
   add_check();
+  add_why();
+  add_report();
   add_data();
 }
 
@@ -210,6 +216,9 @@ void CommandLine::add_train() {
                    "save and stop after this many steps of the whole run, to go on with --resume")
       ->type_name("STEPS")
       ->check(whole(1, most_steps));
+  command->add_flag("--report", train_.report,
+                    "leave report.html in the run folder (see purine report), of 5 steps from step 10\n"
+                    "unless the job's [trace] says otherwise");
   command->add_flag("--json", train_.json, "print JSON lines, one for each event, in place of text");
 }
 
@@ -261,11 +270,13 @@ void CommandLine::add_graph() {
           "Examples:\n"
           "  purine graph lenet\n"
           "  purine graph lenet --inference --format svg --output lenet.svg\n"
+          "  purine graph googlenet --inference --format svg --output googlenet.svg\n"
           "  purine graph lenet --batch 8 --devices emu:0-1 --scheme tensor\n"
           "  purine graph job.toml --format json\n\n"
           "Formats: text (a line for each vertex), dot (graphviz's language), json, and svg (drawn by\n"
           "graphviz, whose command `dot` must be there). A model comes with loss, gradients and updates,\n"
-          "or alone with --inference.",
+          "or alone with --inference. Of a large graph a drawing shows the outer scopes, each as a box with\n"
+          "the number of its operators, and opens the largest ones as far as there is room.",
           [this] { return graph_; });
   command->add_option("TARGET", graph_.target, "a job file, or a model's name")->required();
   command
@@ -285,6 +296,12 @@ void CommandLine::add_graph() {
       ->type_name("N")
       ->check(whole(1, most_images));
   command->add_flag("--inference", graph_.inference, "the network alone, as it predicts");
+  command
+      ->add_option("--vertices", graph_.most_vertices,
+                   "of svg and dot: fold scopes until at most so many are drawn, 0 for none folded;\n"
+                   "default: 120 for svg")
+      ->type_name("N")
+      ->check(whole(0, most_steps));
   command->add_option("--output", graph_.output, "write to this file")->type_name("FILE");
   command->add_option("--devices", graph_.run.devices, devices_help)->type_name("DEVICES");
   add_scheme_options(command, graph_.run);
@@ -311,6 +328,7 @@ void CommandLine::add_bench() {
       "  purine bench googlenet --batch 32 --steps 10 --json\n"
       "  purine bench lenet --batch 64 --workers 1 --inference\n"
       "  purine bench googlenet_bn --ops --by type\n"
+      "  purine bench googlenet_bn --steps 4 --report googlenet.html\n"
       "  purine bench alexnet --devices emu:0-3 --scheme hybrid\n"
       "  mpirun -n 2 --host a,b --bind-to none purine bench googlenet_bn --batch 32\n\n"
       "A step is forward, loss, backward and an update with momentum, on the same random batch, which the\n"
@@ -353,7 +371,12 @@ void CommandLine::add_bench() {
       ->check(whole(0));
   command
       ->add_option("--trace", bench_.trace,
-                   "write a trace of the timed steps; rank N writes NAME.rankN.EXTENSION")
+                   "write a trace of the timed steps; that of rank N to NAME.rankN.EXTENSION")
+      ->type_name("FILE");
+  command
+      ->add_option("--report", bench_.report,
+                   "write a page of them for a browser (see purine report), and the trace beside it\n"
+                   "as NAME.json unless --trace names it")
       ->type_name("FILE");
   CLI::Option* ops = command->add_flag("--ops", bench_.ops, "print what each operator takes");
   command->add_option("--by", bench_.by, "what makes one line of --ops: path (default), shape or type")
@@ -482,6 +505,42 @@ void CommandLine::add_data() {
           [this] { return data_check_; });
   command->add_option("FOLDER", data_check_.folder, "the data set's folder")->required();
   command->add_flag("--json", data_check_.json, "print one JSON object");
+}
+
+void CommandLine::add_why() {
+  CLI::App* command = add(
+      &app_, "why", "tell why a step takes as long as it does",
+      "Examples:\n"
+      "  purine bench googlenet_bn --trace trace.json && purine why trace.json\n"
+      "  purine why trace.json trace.rank1.json\n"
+      "  purine why runs/fashion-mnist --json\n\n"
+      "A trace is what `purine bench --trace` or a job's [trace] writes. This names its critical path:\n"
+      "the chain of operators, transfers and waits that the time of a step consists of; what share of it\n"
+      "each kind has; what takes the most, with a hint; and, by replaying the trace in virtual time, what\n"
+      "twice as fast a network or device would change. Rank 0's file brings in those of the other ranks "
+      "that\n"
+      "lie beside it.",
+      [this] { return why_; });
+  command->add_option("TRACE", why_.traces, "trace files, one for each rank, or a run folder")->required();
+  command->add_flag("--json", why_.json, "print one JSON object");
+}
+
+void CommandLine::add_report() {
+  CLI::App* command = add(
+      &app_, "report", "make a page of a run, for a browser",
+      "Examples:\n"
+      "  purine report runs/fashion-mnist\n"
+      "  purine report trace.json trace.rank1.json --output report.html\n\n"
+      "The page is one file and needs no network: why a step takes so long, the timeline of all ranks with\n"
+      "zoom and search, how transfers and computing overlap, memory over time, loss and accuracy, the\n"
+      "graph, the job and the machine. A run folder has all of it; with trace files alone, --metrics and\n"
+      "--job add the curves and the job. Without --output it is report.html in the run folder, or beside\n"
+      "the trace, NAME.html for NAME.json.",
+      [this] { return report_; });
+  command->add_option("TRACE", report_.traces, "trace files, one for each rank, or a run folder")->required();
+  command->add_option("--metrics", report_.metrics, "a run's metrics.jsonl")->type_name("FILE");
+  command->add_option("--job", report_.job, "its job file")->type_name("FILE");
+  command->add_option("--output", report_.output, "write to this file")->type_name("FILE");
 }
 
 // The command that was given, as far as it is known, and its name: `purine data check`.

@@ -25,6 +25,8 @@ int simulate(const SimulateRequest& request);
 int plan(const PlanRequest& request);
 int check(const CheckRequest& request);
 int data_check(const DataCheckRequest& request);
+int why(const WhyRequest& request);
+int report(const ReportRequest& request);
 int text(const TextRequest& request);
 
 /// What a user is told of an exception, and the exit status that goes with it.

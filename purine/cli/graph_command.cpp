@@ -10,6 +10,7 @@
 #include "purine/cli/job_target.h"
 #include "purine/core/error.h"
 #include "purine/core/nearest.h"
+#include "purine/graph/dot.h"
 #include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
 #include "purine/train/job_mistake.h"
@@ -83,14 +84,20 @@ train::PlacedGraph build_model(const GraphRequest& request) {
           request.inference ? prediction(job, image, model.classes) : Build(training)};
 }
 
-std::string text_of(Graph& graph, GraphFormat format) {
-  switch (format) {
+// What a drawing has room for, unless the command says how much.
+constexpr std::int64_t vertices_of_a_drawing = 120;
+
+std::string text_of(Graph& graph, const GraphRequest& request) {
+  const std::int64_t most =
+      request.most_vertices.value_or(request.format == GraphFormat::svg ? vertices_of_a_drawing : 0);
+  const DotOptions options{.most_vertices = static_cast<std::size_t>(most)};
+  switch (request.format) {
     case GraphFormat::dot:
-      return dot(graph);
+      return dot(graph, options);
     case GraphFormat::json:
       return json(graph);
     case GraphFormat::svg:
-      return draw_svg(dot(graph));
+      return draw_svg(dot(graph, options));
     case GraphFormat::text:
       break;
   }
@@ -108,7 +115,7 @@ int graph(const GraphRequest& request) {
   }();
   Graph& graph = placed.running();
   verify(graph);
-  std::string text = text_of(graph, request.format);
+  std::string text = text_of(graph, request);
   if (!text.ends_with('\n')) text += '\n';
   if (request.output) {
     io::write_file(*request.output, text);

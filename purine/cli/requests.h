@@ -28,6 +28,7 @@ struct TrainRequest {
   bool new_run = false;
   bool resume = false;
   std::int64_t stop_after = 0;
+  bool report = false;
   bool json = false;
 };
 
@@ -57,6 +58,7 @@ struct GraphRequest {
   GraphFormat format = GraphFormat::text;
   std::int64_t batch = 0;  ///< 0: the job's, or 1
   bool inference = false;
+  std::optional<std::int64_t> most_vertices;  ///< of a drawing; 0: all
   RunRequest run;
   std::optional<std::string> output;
 };
@@ -75,9 +77,10 @@ struct BenchRequest {
   bool inference = false;
   std::int64_t seed = 1;
   std::optional<std::string> trace;
-  bool ops = false;                      ///< print what each operator takes
-  std::string by = "path";               ///< with ops: how operators make one line: path, shape or type
-  std::optional<std::string> save;       ///< write what each operator takes to this file
+  bool ops = false;                 ///< print what each operator takes
+  std::string by = "path";          ///< with ops: how operators make one line: path, shape or type
+  std::optional<std::string> save;  ///< write what each operator takes to this file
+  std::optional<std::string> report;
   std::string convolutions = "fastest";  ///< as train.convolutions
   RunRequest run;
   bool json = false;
@@ -127,14 +130,26 @@ struct DataCheckRequest {
   bool json = false;
 };
 
+struct WhyRequest {
+  std::vector<std::string> traces;  ///< files, or a run folder
+  bool json = false;
+};
+
+struct ReportRequest {
+  std::vector<std::string> traces;  ///< files, or a run folder
+  std::optional<std::string> metrics;
+  std::optional<std::string> job;
+  std::optional<std::string> output;
+};
+
 /// A text that was asked for: help, or the version.
 struct TextRequest {
   std::string text;
 };
 
-using Request =
-    std::variant<TrainRequest, EvaluateRequest, PredictRequest, GraphRequest, DevicesRequest, BenchRequest,
-                 SimulateRequest, PlanRequest, CheckRequest, DataCheckRequest, TextRequest>;
+using Request = std::variant<TrainRequest, EvaluateRequest, PredictRequest, GraphRequest, DevicesRequest,
+                             BenchRequest, SimulateRequest, PlanRequest, CheckRequest, DataCheckRequest,
+                             WhyRequest, ReportRequest, TextRequest>;
 
 /// Reads a command line. Throws Error("command", …) where it makes no sense.
 Request parse_command_line(int argc, const char* const* argv);

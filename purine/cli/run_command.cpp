@@ -47,6 +47,12 @@ int call(const CheckRequest& request) {
 int call(const DataCheckRequest& request) {
   return data_check(request);
 }
+int call(const WhyRequest& request) {
+  return why(request);
+}
+int call(const ReportRequest& request) {
+  return report(request);
+}
 int call(const TextRequest& request) {
   return text(request);
 }

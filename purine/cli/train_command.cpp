@@ -15,6 +15,7 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_progress.h"
 #include "purine/cli/launch.h"
+#include "purine/cli/run_report.h"
 #include "purine/cli/stop_on_signal.h"
 #include "purine/core/error.h"
 #include "purine/io/background_output.h"
@@ -25,6 +26,9 @@
 
 namespace purine::cli {
 namespace {
+
+// That are traced for it where the job traces none.
+constexpr std::int64_t steps_of_a_report = 5;
 
 std::string ranks_json(const std::vector<net::RankDescription>& ranks) {
   std::vector<JsonObject> objects;
@@ -81,6 +85,10 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, const
     launch.tell_waits([&](const std::string& text) { listener->note(text); });
   }
   const train::EndReport report = trainer.run();
+  if (listener && request.report && report.trace) {
+    const std::string path = write_run_report(report.paths.folder).string();
+    if (!request.json) output.write(fmt::format("report         {}\n", path));
+  }
   if (listener && report.end != train::RunEnd::finished) {
     listener->note(
         fmt::format("go on with: purine train --resume --run-folder {}", report.paths.folder.string()));
@@ -106,7 +114,10 @@ int train(const TrainRequest& request) {
   ::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error as a full disk is
   const Attempt job([&] {
     const std::string target = request.job ? *request.job : *request.run_folder;
-    return load_job(target, with_parallel_options(request.settings, request.run), request.run_folder);
+    train::LoadedJob loaded =
+        load_job(target, with_parallel_options(request.settings, request.run), request.run_folder);
+    if (request.report && loaded.job.trace.steps == 0) loaded.job.trace.steps = steps_of_a_report;
+    return loaded;
   });
   Launch launch(job.stall_limit());
   return launch.run([&] { return train(request, launch, job, stop.token()); });

@@ -2,10 +2,11 @@
 import json
 import re
 import shutil
+import subprocess
 import unittest
 
-from command import write_folder, write_idx
-from launched import LaunchedTest
+from command import COMMAND, write_folder, write_idx
+from launched import LaunchedTest, mpirun
 
 
 class RanksTest(LaunchedTest):
@@ -134,6 +135,32 @@ class RanksTest(LaunchedTest):
         for rank in end["ranks"]:
             self.assertGreater(rank["bytes_sent"], 10 * 4 * 128074)
             self.assertAlmostEqual(rank["exposed_seconds"], rank["transfer_seconds"] - rank["overlapped_seconds"], places=6)
+
+    def test_traces_of_hosts_have_one_clock(self):
+        """Rank 1's monotonic clock is most of an hour ahead, as on a host that was started earlier."""
+        ahead = 3000
+        apart = ["unshare", "--time", "--monotonic", str(ahead)]
+        if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode != 0:
+            self.skip("there are no namespaces of time")
+        command = [COMMAND, "bench", "lenet", "--batch", "8", "--steps", "6", "--workers", "1", "--trace", "trace.json"]
+        self.finish(self.begin([mpirun.MPIEXEC, "-n", "1", *command, ":", "-n", "1", *apart, *command]))
+        traces = [json.loads((self.folder / name).read_text(encoding="utf-8")) for name in ("trace.json", "trace.rank1.json")]
+        self.assertNotIn("clock_offset_ns", traces[0]["otherData"])
+        clock = traces[1]["otherData"]
+        self.assertAlmostEqual(clock["clock_offset_ns"] / 1e9, -ahead, delta=0.1)
+        self.assertLess(clock["clock_error_ns"], 50e6)
+        self.assertEqual(clock["origin_ns"], traces[0]["otherData"]["origin_ns"])
+        sent, received = {}, {}  # by receiver, channel and iteration: when, in microseconds
+        for rank, trace in enumerate(traces):
+            for event in trace["traceEvents"]:
+                exchange = trace["operators"][event["args"]["op"]].get("exchange") if "op" in event.get("args", {}) else None
+                if exchange:
+                    receiver = exchange["peer"] if exchange["sends"] else rank
+                    times = sent if exchange["sends"] else received
+                    times[receiver, exchange["channel"], event["args"]["iteration"]] = event["ts"]
+        self.assertEqual(sent.keys(), received.keys())
+        self.assertEqual(len({name[0] for name in sent}), 2, "both ways")
+        self.assertEqual([name for name in sent if received[name] < sent[name]], [])
 
     def test_json_lines_tell_of_the_ranks(self):
         self.write_lenet()

@@ -1,0 +1,25 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "purine/cli/commands.h"
+#include "purine/core/error.h"
+#include "purine/trace/read_traces.h"
+#include "purine/trace/why.h"
+
+namespace purine::cli {
+
+int why(const WhyRequest& request) {
+  const std::vector<std::filesystem::path> paths(request.traces.begin(), request.traces.end());
+  const std::vector<trace::Trace> traces = trace::read_traces(paths);
+  const trace::Timeline timeline(traces);
+  const trace::Explanation explanation = trace::explain(timeline, trace::critical_path(timeline));
+  if (explanation.steps == 0) {
+    throw Error("trace", "holds no whole iteration", "trace a few steps").at(request.traces.front());
+  }
+  fmt::print("{}", request.json ? trace::why_json(explanation) + "\n" : trace::why_text(explanation));
+  return success;
+}
+
+}  // namespace purine::cli
