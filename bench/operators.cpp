@@ -27,6 +27,8 @@
 #include "purine/ops/local_response_normalization.h"
 #include "purine/ops/matmul.h"
 #include "purine/ops/pooling.h"
+#include "purine/ops/sibling_convolution.h"
+#include "purine/ops/sum_n.h"
 #include "purine/program/kernel.h"
 
 namespace purine {
@@ -219,6 +221,67 @@ void print_products(const Settings& settings) {
   }
 }
 
+/// The 1 x 1 convolutions that read one image at the head of each inception module, one after the other and
+/// as one operator: forward, and the sum of their gradients with that of the pooled branch.
+void print_siblings(const Settings& settings) {
+  struct Module {
+    std::int64_t channels;
+    std::int64_t extent;
+    std::array<std::int64_t, 3> outputs;
+  };
+  const auto& kernels = settings.kernels;
+  const std::int64_t batch = settings.batch;
+  fmt::print("\nsibling 1 x 1 convolutions, batch {}, GFLOP/s by themselves and as one\n{:>48} {:>16}\n",
+             batch, "forward", "input gradient");
+  for (const Module& module :
+       {Module{192, 28, {64, 96, 16}}, Module{256, 28, {128, 128, 32}}, Module{480, 14, {192, 96, 16}},
+        Module{512, 14, {112, 144, 32}}, Module{528, 14, {256, 160, 32}}, Module{832, 7, {384, 192, 48}}}) {
+    const auto& [channels, extent, outputs] = module;
+    const std::string name = fmt::format("siblings {} to {}, {}, {} at {} x {}", channels, outputs[0],
+                                         outputs[1], outputs[2], extent, extent);
+    if (!settings.includes(name)) continue;
+    const TensorInfo image = f32({batch, channels, extent, extent});
+    std::vector<TensorInfo> forward_inputs = {image};
+    std::vector<TensorInfo> results;
+    for (const std::int64_t result : outputs) {
+      forward_inputs.push_back(f32({result, channels, 1, 1}));
+      results.push_back(f32({batch, result, extent, extent}));
+    }
+    std::vector<TensorInfo> gradient_inputs = results;
+    gradient_inputs.insert(gradient_inputs.end(), forward_inputs.begin() + 1, forward_inputs.end());
+    gradient_inputs.push_back(image);
+    std::vector<std::unique_ptr<Runner>> forward;
+    std::vector<std::unique_ptr<Runner>> backward;
+    const auto runner = [&](const ContractPtr& contract, std::vector<TensorInfo> inputs) {
+      return std::make_unique<Runner>(kernels, contract, std::move(inputs), Layout::channels_last);
+    };
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      forward.push_back(
+          runner(std::make_shared<ops::Conv2d>(ops::Conv2dOptions{}), {image, forward_inputs[i + 1]}));
+      backward.push_back(
+          runner(std::make_shared<ops::Conv2dInputGradient>(ops::Conv2dOptions{}, std::array{extent, extent}),
+                 {results[i], forward_inputs[i + 1]}));
+    }
+    backward.push_back(runner(std::make_shared<ops::SumN>(), {image, image, image, image}));
+    const std::unique_ptr<Runner> one_forward =
+        runner(std::make_shared<ops::SiblingConv2d>(), forward_inputs);
+    const std::unique_ptr<Runner> one_backward =
+        runner(std::make_shared<ops::SiblingConv2dInputGradient>(outputs.size(), true), gradient_inputs);
+    const auto all = [](const std::vector<std::unique_ptr<Runner>>& runners) {
+      return [&] {
+        for (const auto& each : runners) each->run();
+      };
+    };
+    const std::vector<double> seconds = bench::seconds_in_turn(
+        settings.budget,
+        {all(forward), [&] { one_forward->run(); }, all(backward), [&] { one_backward->run(); }});
+    const double operations = one_forward->operations() / 1e9;
+    fmt::print("{:<42} {:6.1f} {:6.1f}    {:6.1f} {:6.1f}\n", name, operations / seconds[0],
+               operations / seconds[1], operations / seconds[2], operations / seconds[3]);
+    std::fflush(stdout);
+  }
+}
+
 void print_bandwidth(const Settings& settings) {
   const auto& kernels = settings.kernels;
   const std::int64_t batch = settings.batch;
@@ -300,6 +363,7 @@ int run(int argc, char** argv) {
   fmt::print("multiply-add peak of one thread: {:.1f} GFLOP/s\n", peak);
   print_convolutions(settings, peak, "GoogLeNet", googlenet());
   print_convolutions(settings, peak, "other networks", other_networks());
+  print_siblings(settings);
   print_products(settings);
   print_bandwidth(settings);
   return 0;

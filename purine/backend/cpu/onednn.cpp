@@ -52,7 +52,17 @@ dnnl::memory::desc in_any_format(const dnnl::memory::desc& desc) {
 }
 
 Sequence::Sequence() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+  add_to_output(false);
+}
+
+void Sequence::add_to_output(bool adds) {
+  // Made anew: version 2.6 appends what is set to what was.
+  attributes_ = dnnl::primitive_attr();
   attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (!adds) return;
+  dnnl::post_ops operations;
+  operations.append_sum();
+  guarded([&] { attributes_.set_post_ops(operations); });
 }
 
 Sequence::Argument Sequence::add_slot(Place place, int index, std::int64_t offset,

@@ -56,6 +56,9 @@ class Sequence {
   /// Memory of one's own, which stays where it is.
   Argument fixed(void* address, const dnnl::memory::desc& desc);
 
+  /// Primitives that are described from here on add to what their output holds, or no longer do.
+  void add_to_output(bool adds);
+
   /// The same memory as another argument's, described otherwise.
   Argument view(Argument argument, const dnnl::memory::desc& desc);
   /// The argument in another format: itself where it has this one already, else an intermediate that it is
