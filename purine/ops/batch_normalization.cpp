@@ -70,13 +70,33 @@ Tensor batch_normalization_inference(Tensor x, Tensor scale, Tensor shift, Tenso
 }
 
 std::string BatchNormalizationContract::attributes() const {
-  return fmt::format("epsilon={}", options_.epsilon);
+  return fmt::format("epsilon={}{}", options_.epsilon, options_.relu ? " relu=true" : "");
 }
 
 void BatchNormalizationContract::check_epsilon() const {
   if (!(options_.epsilon >= 0)) {
     throw Error(type(), fmt::format("epsilon is {}, at least 0 is needed", options_.epsilon));
   }
+}
+
+void BatchNormalizationContract::check_gradient_inputs(std::span<const TensorInfo> inputs) const {
+  check_input_count(type(), inputs, options_.relu ? 6 : 5);
+  check_epsilon();
+  const TensorInfo& x = inputs[1];
+  check_x(type(), x);
+  check_same(type(), inputs[0], "the output's gradient", x, "x");
+  check_channels(type(), x, inputs[2], "scale");
+  check_channels(type(), x, inputs[3], "mean");
+  check_channels(type(), x, inputs[4], "variance");
+  if (options_.relu) check_channels(type(), x, inputs[5], "shift");
+}
+
+std::vector<Tensor> BatchNormalizationContract::gradient_inputs(const GradientContext& context, Tensor mean,
+                                                                Tensor variance) const {
+  std::vector<Tensor> inputs = {context.output_gradient(0), context.input(0), context.input(1), mean,
+                                variance};
+  if (options_.relu) inputs.push_back(context.input(2));
+  return inputs;
 }
 
 std::vector<TensorInfo> BatchNormalizationTraining::infer(std::span<const TensorInfo> inputs) const {
@@ -99,7 +119,7 @@ std::vector<Tensor> BatchNormalizationTraining::gradient(const GradientContext& 
   std::vector<Tensor> gradients(3);
   if (context.output_gradient(0)) {
     const Operator op = graph.add(std::make_shared<BatchNormalizationTrainingGradient>(options_),
-                                  {context.output_gradient(0), x, context.input(1), mean, context.output(2)});
+                                  gradient_inputs(context, mean, context.output(2)));
     gradients = op.outputs();
   }
   if (!context.needs(0)) return gradients;
@@ -136,23 +156,17 @@ Cost BatchNormalizationTraining::cost(std::span<const TensorInfo> inputs,
 }
 
 std::vector<TensorInfo> BatchNormalizationTrainingGradient::infer(std::span<const TensorInfo> inputs) const {
-  check_input_count(type(), inputs, 5);
-  check_epsilon();
-  const TensorInfo& x = inputs[1];
-  check_x(type(), x);
-  check_same(type(), inputs[0], "the output's gradient", x, "x");
-  check_channels(type(), x, inputs[2], "scale");
-  check_channels(type(), x, inputs[3], "mean");
-  check_channels(type(), x, inputs[4], "variance");
-  return {x, inputs[2], inputs[2]};
+  check_gradient_inputs(inputs);
+  return {inputs[1], inputs[2], inputs[2]};
 }
 
 std::vector<SplitRule> BatchNormalizationTrainingGradient::split_rules(
     std::span<const TensorInfo> inputs) const {
   constexpr int partial = SplitRule::partial;
   const Shape& x = inputs[1].shape;
-  return {rule(x, 1, 2, 5, 0, {1, 0, 0}, false),
-          rule(x, 0, 2, 5, SplitRule::whole, {0, partial, partial}, true)};
+  const int count = static_cast<int>(inputs.size());
+  return {rule(x, 1, 2, count, 0, {1, 0, 0}, false),
+          rule(x, 0, 2, count, SplitRule::whole, {0, partial, partial}, true)};
 }
 
 Cost BatchNormalizationTrainingGradient::cost(std::span<const TensorInfo> inputs,
@@ -175,9 +189,9 @@ std::vector<TensorInfo> BatchNormalizationInference::infer(std::span<const Tenso
 }
 
 std::vector<Tensor> BatchNormalizationInference::gradient(const GradientContext& context) const {
-  const Operator op = context.op().graph().add(
-      std::make_shared<BatchNormalizationInferenceGradient>(options_),
-      {context.output_gradient(0), context.input(0), context.input(1), context.input(3), context.input(4)});
+  const Operator op =
+      context.op().graph().add(std::make_shared<BatchNormalizationInferenceGradient>(options_),
+                               gradient_inputs(context, context.input(3), context.input(4)));
   return {op.output(0), op.output(1), op.output(2), {}, {}};
 }
 
@@ -196,26 +210,20 @@ Cost BatchNormalizationInference::cost(std::span<const TensorInfo> inputs,
 }
 
 std::vector<TensorInfo> BatchNormalizationInferenceGradient::infer(std::span<const TensorInfo> inputs) const {
-  check_input_count(type(), inputs, 5);
-  check_epsilon();
-  const TensorInfo& x = inputs[1];
-  check_x(type(), x);
-  check_same(type(), inputs[0], "the output's gradient", x, "x");
-  check_channels(type(), x, inputs[2], "scale");
-  check_channels(type(), x, inputs[3], "mean");
-  check_channels(type(), x, inputs[4], "variance");
-  return {x, inputs[2], inputs[2]};
+  check_gradient_inputs(inputs);
+  return {inputs[1], inputs[2], inputs[2]};
 }
 
 std::vector<SplitRule> BatchNormalizationInferenceGradient::split_rules(
     std::span<const TensorInfo> inputs) const {
   constexpr int partial = SplitRule::partial;
   const Shape& x = inputs[1].shape;
+  const int count = static_cast<int>(inputs.size());
   std::vector<SplitRule> rules;
   for (int dimension = 0; dimension < x.rank(); ++dimension) {
-    rules.push_back(dimension == 1
-                        ? rule(x, 1, 2, 5, 0, {1, 0, 0}, false)
-                        : rule(x, dimension, 2, 5, SplitRule::whole, {dimension, partial, partial}, false));
+    rules.push_back(dimension == 1 ? rule(x, 1, 2, count, 0, {1, 0, 0}, false)
+                                   : rule(x, dimension, 2, count, SplitRule::whole,
+                                          {dimension, partial, partial}, false));
   }
   return rules;
 }
@@ -231,36 +239,37 @@ void register_batch_normalization(Registry& registry) {
   struct Case {
     std::string name;
     Shape shape;
-    double epsilon;
+    BatchNormalizationOptions options;
   };
   std::vector<Sample> training;
   std::vector<Sample> training_gradient;
   std::vector<Sample> inference;
   std::vector<Sample> inference_gradient;
   for (const Case& sample :
-       {Case{"image", {3, 4, 3, 2}, 1e-5}, Case{"matrix", {6, 5}, 1e-2},
-        Case{"volume", {2, 3, 2, 2, 3}, 1e-3}, Case{"single_channel", {2, 1, 3, 3}, 0.1}}) {
-    const BatchNormalizationOptions options{sample.epsilon};
+       {Case{"image", {3, 4, 3, 2}, {1e-5, false}}, Case{"matrix", {6, 5}, {1e-2, false}},
+        Case{"volume", {2, 3, 2, 2, 3}, {1e-3, false}}, Case{"single_channel", {2, 1, 3, 3}, {0.1, false}},
+        Case{"rectified_image", {3, 4, 3, 2}, {1e-5, true}}, Case{"rectified_matrix", {6, 17}, {1e-2, true}},
+        Case{"rectified_planes", {1, 2, 6, 5}, {1e-3, true}}}) {
+    const std::string& name = sample.name;
+    const BatchNormalizationOptions options = sample.options;
     const SampleInput x{{sample.shape, DType::f32}};
     const SampleInput parameter{{{sample.shape[1]}, DType::f32}};
     const SampleInput mean{parameter.info, {}, false};
     const SampleInput variance{parameter.info, {Values::Kind::positive}, false};
-    training.push_back({sample.name,
+    std::vector<SampleInput> gradient_inputs = {x, x, parameter, mean, variance};
+    if (options.relu) gradient_inputs.push_back(parameter);
+    training.push_back({name,
                         [options](DType) { return std::make_shared<BatchNormalizationTraining>(options); },
                         {x, parameter, parameter}});
     training_gradient.push_back(
-        {sample.name,
-         [options](DType) { return std::make_shared<BatchNormalizationTrainingGradient>(options); },
-         {x, x, parameter, mean, variance},
-         false});
-    inference.push_back({sample.name,
+        {name, [options](DType) { return std::make_shared<BatchNormalizationTrainingGradient>(options); },
+         gradient_inputs, false});
+    inference.push_back({name,
                          [options](DType) { return std::make_shared<BatchNormalizationInference>(options); },
                          {x, parameter, parameter, mean, variance}});
     inference_gradient.push_back(
-        {sample.name,
-         [options](DType) { return std::make_shared<BatchNormalizationInferenceGradient>(options); },
-         {x, x, parameter, mean, variance},
-         false});
+        {name, [options](DType) { return std::make_shared<BatchNormalizationInferenceGradient>(options); },
+         gradient_inputs, false});
   }
   registry.add("batch_normalization_training", std::move(training));
   registry.add("batch_normalization_training_gradient", std::move(training_gradient));

@@ -9,6 +9,7 @@ namespace purine::ops {
 
 struct BatchNormalizationOptions {
   double epsilon = 1e-5;  ///< added to the variance
+  bool relu = false;      ///< y is rectified, as if by ops::relu
 };
 
 struct BatchNormalizationResult {
@@ -46,6 +47,10 @@ class BatchNormalizationContract : public Contract {
 
  protected:
   void check_epsilon() const;
+  /// Of a gradient: what comes after mean and variance.
+  void check_gradient_inputs(std::span<const TensorInfo> inputs) const;
+  /// A gradient's inputs, from those of the operator and its statistics.
+  std::vector<Tensor> gradient_inputs(const GradientContext& context, Tensor mean, Tensor variance) const;
   BatchNormalizationOptions options_;
 };
 
@@ -62,7 +67,8 @@ class BatchNormalizationTraining final : public BatchNormalizationContract {
   LayoutRule layouts() const override { return {1, 1, false}; }
 };
 
-/// Inputs y's gradient, x, scale, mean, variance; outputs the gradients by x, scale, shift. Not
+/// Inputs y's gradient, x, scale, mean, variance and, of a rectified y, shift; outputs the gradients by x,
+/// scale, shift. Where y was rectified follows from x, by the same rounded arithmetic as y itself. Not
 /// differentiable again.
 class BatchNormalizationTrainingGradient final : public BatchNormalizationContract {
  public:
@@ -72,7 +78,9 @@ class BatchNormalizationTrainingGradient final : public BatchNormalizationContra
   std::vector<Tensor> gradient(const GradientContext&) const override { return not_differentiable(); }
   std::vector<SplitRule> split_rules(std::span<const TensorInfo> inputs) const override;
   Cost cost(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs) const override;
-  std::vector<Sharing> sharing() const override { return {}; }
+  std::vector<Sharing> sharing() const override {
+    return {{0, 0, Sharing::Kind::overwrite}, {1, 0, Sharing::Kind::overwrite}};
+  }
   LayoutRule layouts() const override { return {3, 1, false}; }
 };
 
@@ -89,8 +97,8 @@ class BatchNormalizationInference final : public BatchNormalizationContract {
   LayoutRule layouts() const override { return {1, 1, false}; }
 };
 
-/// Inputs y's gradient, x, scale, mean, variance; outputs the gradients by x, scale, shift. Not
-/// differentiable again.
+/// Inputs y's gradient, x, scale, mean, variance and, of a rectified y, shift; outputs the gradients by x,
+/// scale, shift. Not differentiable again.
 class BatchNormalizationInferenceGradient final : public BatchNormalizationContract {
  public:
   using BatchNormalizationContract::BatchNormalizationContract;

@@ -10,12 +10,13 @@ namespace {
 /// The least elements in a part: some tens of microseconds.
 constexpr double elements_per_part = 65536;
 
-ChannelGeometry geometry_of(const TensorInfo& x, Layout layout, double epsilon) {
+ChannelGeometry geometry_of(const TensorInfo& x, Layout layout,
+                            const ops::BatchNormalizationOptions& options) {
   std::int64_t pixels = 1;
   for (int dimension = 2; dimension < x.shape.rank(); ++dimension) pixels *= x.shape[dimension];
   // Without pixels, or with one, the layouts are the same.
   const bool channels_last = layout == Layout::channels_last || pixels == 1;
-  return {x.shape[0], x.shape[1], pixels, channels_last, x.dtype, epsilon};
+  return {x.shape[0], x.shape[1], pixels, channels_last, x.dtype, options.epsilon, options.relu};
 }
 
 /// A kernel that calls function(call, first channel, last channel) for each part of the channels: statistics
@@ -35,8 +36,8 @@ std::unique_ptr<Kernel> divide_channels(const ChannelGeometry& geometry, Functio
 }
 
 std::unique_ptr<Kernel> bind_training(const BindContext& context) {
-  const double epsilon = context.as<ops::BatchNormalizationTraining>().options().epsilon;
-  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0], epsilon);
+  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0],
+                                               context.as<ops::BatchNormalizationTraining>().options());
   return divide_channels(geometry, [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
     const auto& in = call.inputs;
     const auto& out = call.outputs;
@@ -46,21 +47,23 @@ std::unique_ptr<Kernel> bind_training(const BindContext& context) {
 }
 
 std::unique_ptr<Kernel> bind_inference(const BindContext& context) {
-  const double epsilon = context.as<ops::BatchNormalizationInference>().options().epsilon;
-  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0], epsilon);
+  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0],
+                                               context.as<ops::BatchNormalizationInference>().options());
   return divide_channels(geometry, [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
     const auto& in = call.inputs;
     batch_normalize(geometry, in[0], in[1], in[2], in[3], in[4], call.outputs[0], call.scratch, begin, end);
   });
 }
 
-std::unique_ptr<Kernel> bind_gradient(const BindContext& context, double epsilon, bool through_statistics) {
-  const ChannelGeometry geometry = geometry_of(context.input(1), context.input_layouts[1], epsilon);
+std::unique_ptr<Kernel> bind_gradient(const BindContext& context, bool through_statistics) {
+  const ops::BatchNormalizationOptions options = context.as<ops::BatchNormalizationContract>().options();
+  const ChannelGeometry geometry = geometry_of(context.input(1), context.input_layouts[1], options);
   return divide_channels(geometry, [=](const KernelCall& call, std::int64_t begin, std::int64_t end) {
     const auto& in = call.inputs;
     const auto& out = call.outputs;
-    batch_normalize_gradient(geometry, in[0], in[1], in[2], in[3], in[4], through_statistics, out[0], out[1],
-                             out[2], call.scratch, begin, end);
+    const std::byte* shift = options.relu ? in[5] : nullptr;
+    batch_normalize_gradient(geometry, in[0], in[1], in[2], shift, in[3], in[4], through_statistics, out[0],
+                             out[1], out[2], call.scratch, begin, end);
   });
 }
 
@@ -69,14 +72,10 @@ std::unique_ptr<Kernel> bind_gradient(const BindContext& context, double epsilon
 void register_batch_normalization(KernelRegistry& registry) {
   registry.add("batch_normalization_training", bind_training);
   registry.add("batch_normalization_inference", bind_inference);
-  registry.add("batch_normalization_training_gradient", [](const BindContext& context) {
-    const auto& contract = context.as<ops::BatchNormalizationTrainingGradient>();
-    return bind_gradient(context, contract.options().epsilon, true);
-  });
-  registry.add("batch_normalization_inference_gradient", [](const BindContext& context) {
-    const auto& contract = context.as<ops::BatchNormalizationInferenceGradient>();
-    return bind_gradient(context, contract.options().epsilon, false);
-  });
+  registry.add("batch_normalization_training_gradient",
+               [](const BindContext& context) { return bind_gradient(context, true); });
+  registry.add("batch_normalization_inference_gradient",
+               [](const BindContext& context) { return bind_gradient(context, false); });
 }
 
 }  // namespace purine::cpu

@@ -41,8 +41,8 @@ class Channels {
     double* second = array<double>(2);
     for (std::int64_t c = 0; c < count_; ++c)
       origin[c] = x[(begin_ + c) * (g_.channels_last ? 1 : g_.pixels)];
-    add_up(first, second, origin, [&](auto d, std::int64_t at, auto center) HWY_ATTR {
-      const auto distance = hn::Sub(hn::LoadU(d, x + at), center);
+    add_up(first, second, [&](auto d, std::int64_t at, auto channel) HWY_ATTR {
+      const auto distance = hn::Sub(hn::LoadU(d, x + at), channel(origin));
       return std::pair(distance, hn::Mul(distance, distance));
     });
     const auto n = static_cast<double>(g_.elements_per_channel());
@@ -54,6 +54,46 @@ class Channels {
   }
 
   void normalize(const T* x, const T* scale, const T* shift, const T* mean, const T* variance, T* y) const {
+    const Line line = prepare_line(scale, shift, mean, variance);
+    if (g_.relu) {
+      for_elements([&](auto d, std::int64_t at, auto channel) HWY_ATTR {
+        const auto value = line(hn::LoadU(d, x + at), channel);
+        hn::StoreU(hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value), d, y + at);
+      });
+    } else {
+      for_elements([&](auto d, std::int64_t at, auto channel)
+                       HWY_ATTR { hn::StoreU(line(hn::LoadU(d, x + at), channel), d, y + at); });
+    }
+  }
+
+  void gradient(const T* dy, const T* x, const T* scale, const T* shift, const T* mean, const T* variance,
+                bool through_statistics, T* dx, T* dscale, T* dshift) const {
+    if (g_.relu) {
+      const Line line = prepare_line(scale, shift, mean, variance);
+      gradient_of(
+          [&](auto d, std::int64_t at, auto channel) HWY_ATTR {
+            const auto above = hn::Gt(line(hn::LoadU(d, x + at), channel), hn::Zero(d));
+            return hn::IfThenElseZero(above, hn::LoadU(d, dy + at));
+          },
+          x, scale, mean, variance, through_statistics, dx, dscale, dshift);
+    } else {
+      gradient_of([&](auto d, std::int64_t at, auto) HWY_ATTR { return hn::LoadU(d, dy + at); }, x, scale,
+                  mean, variance, through_statistics, dx, dscale, dshift);
+    }
+  }
+
+ private:
+  /// What maps an element of x to its normalised value: the same operations wherever it is asked for.
+  struct Line {
+    const T* center;
+    const T* factor;
+    const T* offset;
+    template <typename V, typename Channel>
+    HWY_INLINE V operator()(V x, Channel channel) const {
+      return hn::MulAdd(hn::Sub(x, channel(center)), channel(factor), channel(offset));
+    }
+  };
+  Line prepare_line(const T* scale, const T* shift, const T* mean, const T* variance) const {
     T* center = array<T>(0);
     T* factor = array<T>(1);
     T* offset = array<T>(2);
@@ -62,24 +102,24 @@ class Channels {
       factor[c] = scale[begin_ + c] / deviation(variance[begin_ + c]);
       offset[c] = shift[begin_ + c];
     }
-    for_elements([&](auto d, std::int64_t at, auto channel) HWY_ATTR {
-      const auto distance = hn::Sub(hn::LoadU(d, x + at), channel(center));
-      hn::StoreU(hn::MulAdd(distance, channel(factor), channel(offset)), d, y + at);
-    });
+    return {center, factor, offset};
   }
 
-  void gradient(const T* dy, const T* x, const T* scale, const T* mean, const T* variance,
-                bool through_statistics, T* dx, T* dscale, T* dshift) const {
+  /// With the gradients by the normalised values before they are rectified: load_gradient(tag, offset,
+  /// channel).
+  template <typename LoadGradient>
+  void gradient_of(LoadGradient load_gradient, const T* x, const T* scale, const T* mean, const T* variance,
+                   bool through_statistics, T* dx, T* dscale, T* dshift) const {
     T* center = array<T>(0);
-    double* sums = array<double>(1);
-    double* products = array<double>(2);
-    T* direct = array<T>(3);
-    T* indirect = array<T>(4);
-    T* offset = array<T>(5);
+    double* sums = array<double>(3);
+    double* products = array<double>(4);
+    T* direct = array<T>(5);
+    T* indirect = array<T>(6);
+    T* offset = array<T>(7);
     for (std::int64_t c = 0; c < count_; ++c) center[c] = mean[begin_ + c];
-    add_up(sums, products, center, [&](auto d, std::int64_t at, auto channel_center) HWY_ATTR {
-      const auto gradient = hn::LoadU(d, dy + at);
-      return std::pair(gradient, hn::Mul(gradient, hn::Sub(hn::LoadU(d, x + at), channel_center)));
+    add_up(sums, products, [&](auto d, std::int64_t at, auto channel) HWY_ATTR {
+      const auto gradient = load_gradient(d, at, channel);
+      return std::pair(gradient, hn::Mul(gradient, hn::Sub(hn::LoadU(d, x + at), channel(center))));
     });
     const auto n = static_cast<double>(g_.elements_per_channel());
     for (std::int64_t c = 0; c < count_; ++c) {
@@ -94,16 +134,16 @@ class Channels {
     if (through_statistics) {
       for_elements([&](auto d, std::int64_t at, auto channel) HWY_ATTR {
         const auto distance = hn::Sub(hn::LoadU(d, x + at), channel(center));
-        const auto through_mean = hn::MulAdd(hn::LoadU(d, dy + at), channel(direct), channel(offset));
+        const auto through_mean = hn::MulAdd(load_gradient(d, at, channel), channel(direct), channel(offset));
         hn::StoreU(hn::MulAdd(distance, channel(indirect), through_mean), d, dx + at);
       });
     } else {
-      for_elements([&](auto d, std::int64_t at, auto channel)
-                       HWY_ATTR { hn::StoreU(hn::Mul(hn::LoadU(d, dy + at), channel(direct)), d, dx + at); });
+      for_elements([&](auto d, std::int64_t at, auto channel) HWY_ATTR {
+        hn::StoreU(hn::Mul(load_gradient(d, at, channel), channel(direct)), d, dx + at);
+      });
     }
   }
 
- private:
   /// Elements that are added up in T before the sums go into f64.
   static constexpr std::int64_t run = 256;
 
@@ -140,22 +180,23 @@ class Channels {
     }
   }
 
-  /// Sums of two terms over each channel: term(tag, offset, center) is the pair of them.
+  /// Sums of two terms over each channel: term(tag, offset, channel) is the pair of them, and `channel` as of
+  /// for_elements.
   template <typename Term>
-  void add_up(double* first, double* second, const T* center, Term term) const {
+  void add_up(double* first, double* second, Term term) const {
     std::fill_n(first, count_, 0.0);
     std::fill_n(second, count_, 0.0);
     if (g_.channels_last) {
-      add_up_channels_last(first, second, center, term);
+      add_up_channels_last(first, second, term);
     } else {
-      add_up_planes(first, second, center, term);
+      add_up_planes(first, second, term);
     }
   }
 
   template <typename Term>
-  void add_up_channels_last(double* first, double* second, const T* center, Term& term) const {
-    T* first_run = array<T>(6);
-    T* second_run = array<T>(7);
+  void add_up_channels_last(double* first, double* second, Term& term) const {
+    T* first_run = array<T>(8);
+    T* second_run = array<T>(9);
     const std::int64_t pixels = g_.samples * g_.pixels;
     for (std::int64_t begin = 0; begin < pixels; begin += run) {
       std::fill_n(first_run, count_, T{0});
@@ -163,7 +204,8 @@ class Channels {
       for (std::int64_t pixel = begin; pixel < std::min(begin + run, pixels); ++pixel) {
         const std::int64_t from = pixel * g_.channels + begin_;
         for_vectors<T>(0, count_, [&](auto d, std::int64_t c) HWY_ATTR {
-          const auto [one, other] = term(d, from + c, hn::LoadU(d, center + c));
+          const auto [one, other] =
+              term(d, from + c, [&](const T* array) HWY_ATTR { return hn::LoadU(d, array + c); });
           hn::StoreU(hn::Add(hn::LoadU(d, first_run + c), one), d, first_run + c);
           hn::StoreU(hn::Add(hn::LoadU(d, second_run + c), other), d, second_run + c);
         });
@@ -176,7 +218,7 @@ class Channels {
   }
 
   template <typename Term>
-  void add_up_planes(double* first, double* second, const T* center, Term& term) const {
+  void add_up_planes(double* first, double* second, Term& term) const {
     const hn::ScalableTag<T> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     const hn::CappedTag<T, 1> single;
@@ -184,13 +226,13 @@ class Channels {
       for (std::int64_t c = 0; c < count_; ++c) {
         const std::int64_t plane = (sample * g_.channels + begin_ + c) * g_.pixels;
         const std::int64_t end = plane + g_.pixels;
-        const auto middle = hn::Set(d, center[c]);
+        const auto channel = [&](const T* array) HWY_ATTR { return hn::Set(d, array[c]); };
         std::int64_t at = plane;
         while (at + lanes <= end) {
           auto first_run = hn::Zero(d);
           auto second_run = hn::Zero(d);
           for (const std::int64_t stop = std::min(end, at + run * lanes); at + lanes <= stop; at += lanes) {
-            const auto [one, other] = term(d, at, middle);
+            const auto [one, other] = term(d, at, channel);
             first_run = hn::Add(first_run, one);
             second_run = hn::Add(second_run, other);
           }
@@ -198,7 +240,8 @@ class Channels {
           second[c] += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, second_run)));
         }
         for (; at < end; ++at) {
-          const auto [one, other] = term(single, at, hn::Set(single, center[c]));
+          const auto [one, other] =
+              term(single, at, [&](const T* array) HWY_ATTR { return hn::Set(single, array[c]); });
           first[c] += static_cast<double>(hn::GetLane(one));
           second[c] += static_cast<double>(hn::GetLane(other));
         }
@@ -241,12 +284,12 @@ void normalize(const ChannelGeometry& geometry, const std::byte* x, const std::b
 }
 
 void gradient(const ChannelGeometry& geometry, const std::byte* dy, const std::byte* x,
-              const std::byte* scale, const std::byte* mean, const std::byte* variance,
-              bool through_statistics, std::byte* dx, std::byte* dscale, std::byte* dshift,
-              std::byte* scratch, std::int64_t begin, std::int64_t end) {
+              const std::byte* scale, const std::byte* shift, const std::byte* mean,
+              const std::byte* variance, bool through_statistics, std::byte* dx, std::byte* dscale,
+              std::byte* dshift, std::byte* scratch, std::int64_t begin, std::int64_t end) {
   with_floating(geometry.dtype, [&]<typename T>(T) {
     Channels<T>(geometry, scratch, begin, end)
-        .gradient(elements<T>(dy), elements<T>(x), elements<T>(scale), elements<T>(mean),
+        .gradient(elements<T>(dy), elements<T>(x), elements<T>(scale), elements<T>(shift), elements<T>(mean),
                   elements<T>(variance), through_statistics, elements<T>(dx), elements<T>(dscale),
                   elements<T>(dshift));
   });
@@ -264,7 +307,7 @@ HWY_EXPORT(normalize);
 HWY_EXPORT(gradient);
 
 std::size_t ChannelGeometry::scratch_bytes(std::int64_t count) const {
-  constexpr std::size_t arrays = 8;
+  constexpr std::size_t arrays = 10;
   return arrays * static_cast<std::size_t>(count) * sizeof(double);
 }
 
@@ -280,11 +323,13 @@ void batch_normalize(const ChannelGeometry& geometry, const std::byte* x, const 
 }
 
 void batch_normalize_gradient(const ChannelGeometry& geometry, const std::byte* dy, const std::byte* x,
-                              const std::byte* scale, const std::byte* mean, const std::byte* variance,
-                              bool through_statistics, std::byte* dx, std::byte* dscale, std::byte* dshift,
-                              std::byte* scratch, std::int64_t begin, std::int64_t end) {
+                              const std::byte* scale, const std::byte* shift, const std::byte* mean,
+                              const std::byte* variance, bool through_statistics, std::byte* dx,
+                              std::byte* dscale, std::byte* dshift, std::byte* scratch, std::int64_t begin,
+                              std::int64_t end) {
   HWY_DYNAMIC_DISPATCH(gradient)
-  (geometry, dy, x, scale, mean, variance, through_statistics, dx, dscale, dshift, scratch, begin, end);
+  (geometry, dy, x, scale, shift, mean, variance, through_statistics, dx, dscale, dshift, scratch, begin,
+   end);
 }
 
 }  // namespace purine::cpu

@@ -16,6 +16,7 @@ struct ChannelGeometry {
   bool channels_last;
   DType dtype;
   double epsilon;
+  bool relu;  ///< y is rectified
 
   std::int64_t elements_per_channel() const { return samples * pixels; }
   /// Bytes of scratch memory that the functions need for this many channels.
@@ -30,7 +31,7 @@ struct ChannelGeometry {
 void batch_statistics(const ChannelGeometry& geometry, const std::byte* x, std::byte* mean,
                       std::byte* variance, std::byte* scratch, std::int64_t begin, std::int64_t end);
 
-/// y = scale * (x - mean) / sqrt(variance + epsilon) + shift.
+/// y = scale * (x - mean) / sqrt(variance + epsilon) + shift, or 0 where that is below and y is rectified.
 void batch_normalize(const ChannelGeometry& geometry, const std::byte* x, const std::byte* scale,
                      const std::byte* shift, const std::byte* mean, const std::byte* variance, std::byte* y,
                      std::byte* scratch, std::int64_t begin, std::int64_t end);
@@ -39,9 +40,11 @@ void batch_normalize(const ChannelGeometry& geometry, const std::byte* x, const 
 /// those of x and the gradient flows through them too:
 ///   dx = scale / s * (dy - mean of dy - (x - mean) / s^2 * mean of dy * (x - mean)), s = sqrt(variance +
 ///   epsilon).
+/// Of a rectified y, dy counts where y is above 0, which takes `shift` to tell.
 void batch_normalize_gradient(const ChannelGeometry& geometry, const std::byte* dy, const std::byte* x,
-                              const std::byte* scale, const std::byte* mean, const std::byte* variance,
-                              bool through_statistics, std::byte* dx, std::byte* dscale, std::byte* dshift,
-                              std::byte* scratch, std::int64_t begin, std::int64_t end);
+                              const std::byte* scale, const std::byte* shift, const std::byte* mean,
+                              const std::byte* variance, bool through_statistics, std::byte* dx,
+                              std::byte* dscale, std::byte* dshift, std::byte* scratch, std::int64_t begin,
+                              std::int64_t end);
 
 }  // namespace purine::cpu
