@@ -6,6 +6,7 @@
 
 #include "purine/ops/assign.h"
 #include "purine/ops/copy.h"
+#include "purine/program/fusion.h"
 #include "purine/program/half_copy.h"
 #include "purine/program/host.h"
 #include "purine/program/lowered.h"
@@ -20,8 +21,12 @@ constexpr std::uint32_t two_slots = 2;
 
 class Lowerer {
  public:
-  Lowerer(const WholeGraph& whole, std::int32_t rank)
-      : whole_(whole), graph_(whole.graph()), rank_(rank), mapped_(graph_.tensor_count(), none) {}
+  Lowerer(const WholeGraph& whole, const LowerOptions& options)
+      : whole_(whole),
+        graph_(whole.graph()),
+        rank_(options.rank),
+        fusions_(options.fuse ? &whole.fusions() : nullptr),
+        mapped_(graph_.tensor_count(), none) {}
 
   Lowered run() {
     const std::vector<Variable>& variables = whole_.variables();
@@ -110,15 +115,23 @@ class Lowerer {
     return mapped;
   }
 
+  const FusedOperator* fused_in_place_of(Operator op) const {
+    if (fusions_ == nullptr) return nullptr;
+    const auto found = fusions_->fused.find(op.index());
+    return found != fusions_->fused.end() ? &found->second : nullptr;
+  }
+
   void add_own_part(Operator op) {
     const bool here = op.location().rank == rank_;
     const bool crosses = op.contract().crosses_locations();
     if (here && crosses && op.input(0).location().rank != rank_) {
       add_receive(op);
     } else if (here) {
-      std::vector<std::uint32_t> inputs;
-      for (int i = 0; i < op.input_count(); ++i) inputs.push_back(map(op.input(i)));
-      add_operator(op, std::move(inputs));
+      if (const FusedOperator* const fused = fused_in_place_of(op); fused != nullptr) {
+        add_fused(*fused, op.location());
+      } else if (fusions_ == nullptr || !fusions_->absorbed[op.index()]) {
+        add_operator(op, map_all(op.inputs()));
+      }
     } else if (crosses && op.input(0).location().rank == rank_) {
       add_send(op);
     }
@@ -168,15 +181,29 @@ class Lowerer {
     return half;
   }
 
+  std::vector<std::uint32_t> map_all(const std::vector<Tensor>& tensors) {
+    std::vector<std::uint32_t> result;
+    for (const Tensor tensor : tensors) result.push_back(map(tensor));
+    return result;
+  }
+
   void add_operator(Operator op, std::vector<std::uint32_t> inputs) {
     LoweredOperator lowered;
     lowered.contract = op.contract_pointer();
     lowered.origin = op.index();
     lowered.place = result_.place_of(op.location());
     lowered.inputs = std::move(inputs);
-    const std::uint32_t index = add(std::move(lowered));
-    for (int i = 0; i < op.output_count(); ++i) {
-      const Tensor output = op.output(i);
+    add_with_outputs(std::move(lowered), op.outputs());
+  }
+
+  void add_fused(const FusedOperator& fused, Location location) {
+    add_with_outputs(added(fused.contract, map_all(fused.inputs), fused.path, result_.place_of(location)),
+                     fused.outputs);
+  }
+
+  void add_with_outputs(LoweredOperator op, const std::vector<Tensor>& outputs) {
+    const std::uint32_t index = add(std::move(op));
+    for (const Tensor output : outputs) {
       mapped_[output.index()] = add_tensor(output.info(), index, output.index());
       result_.operators[index].outputs.push_back(mapped_[output.index()]);
     }
@@ -296,6 +323,7 @@ class Lowerer {
   const WholeGraph& whole_;
   Graph& graph_;
   const std::int32_t rank_;
+  const Fusions* const fusions_;  // null: operators run one by one
   Lowered result_;
   std::vector<std::uint32_t> mapped_;
   std::vector<std::uint32_t> halves_;                        // sends and receives, ascending
@@ -342,8 +370,8 @@ std::vector<std::uint32_t> Lowered::updates(const LoweredVariable& variable) con
   return result;
 }
 
-Lowered lower(const WholeGraph& whole, std::int32_t rank) {
-  return Lowerer(whole, rank).run();
+Lowered lower(const WholeGraph& whole, const LowerOptions& options) {
+  return Lowerer(whole, options).run();
 }
 
 std::vector<std::uint32_t> serial_order(const Lowered& lowered) {

@@ -60,6 +60,12 @@ struct Lowered {
   void find_consumers();
 };
 
+struct LowerOptions {
+  std::int32_t rank = 0;
+  /// What fusion.h finds is one operator.
+  bool fuse = true;
+};
+
 /// What runs at a rank: the operators there that some variable's next value, some watched tensor or some side
 /// effect at any rank depends on; with a host input for every input, a host read for every watched tensor,
 /// and an assignment where a next value cannot be computed in its variable's own storage, whole or, as in an
@@ -80,7 +86,7 @@ struct Lowered {
 /// send or a receive and leaves by another one later in that rank's serial order. In each rank's serial
 /// order, sends and receives have the order of their Copies in the logical graph, which is the same at all
 /// ranks. Along the cycle the Copies' numbers would only grow.
-Lowered lower(const WholeGraph& whole, std::int32_t rank = 0);
+Lowered lower(const WholeGraph& whole, const LowerOptions& options = {});
 
 /// Chooses the layouts and adds reorders between operators that disagree. Without `channels_last` all is
 /// plain.

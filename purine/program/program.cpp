@@ -28,7 +28,7 @@ Program::Program(Graph& graph, const FreezeOptions& options)
   std::optional<program::WholeGraph> own;
   const program::WholeGraph& whole = options.whole != nullptr ? *options.whole : own.emplace(graph);
   PURINE_CHECK(&whole.graph() == &graph);
-  Lowered lowered = program::lower(whole, options.rank);
+  Lowered lowered = program::lower(whole, {options.rank, options.fuse});
   program::assign_layouts(graph, lowered, options.channels_last);
   const std::vector<std::uint32_t> order = program::serial_order(lowered);
   const MemoryPlan plan = program::plan_memory(lowered, order, options.memory);

@@ -55,6 +55,8 @@ struct FreezeOptions {
   std::uint64_t seed = 1;  ///< of all random operators
   /// Rank-4 activations may be kept channels last in memory where an operator prefers it.
   bool channels_last = true;
+  /// Operators may run as one where that saves a pass over memory (purine/program/fusion.h).
+  bool fuse = true;
   program::MemoryOptions memory = {};
   /// Operators that run at the same time on a CPU location, for estimates of time alone.
   int parallelism = 2;

@@ -77,13 +77,13 @@ std::span<const std::uint32_t> group_of(std::int32_t rank, const std::vector<std
 
 WholeGraph::WholeGraph(Graph& graph) : graph_(graph), variables_(graph.variables()) {
   verify(graph);
+  live_ = find_live(graph);
   variable_of_.assign(graph.tensor_count(), none);
   for (std::uint32_t i = 0; i < variables_.size(); ++i) variable_of_[variables_[i].index()] = i;
-  const std::vector<bool> live = find_live(graph);
   group_by_rank(
       [&](const auto& add) {
         for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
-          if (!live[i]) continue;
+          if (!live_[i]) continue;
           const Operator op = graph.op(i);
           const std::int32_t rank = op.location().rank;
           add(rank, i);
@@ -110,6 +110,11 @@ std::span<const std::uint32_t> WholeGraph::variables_of(std::int32_t rank) const
 bool WholeGraph::changes(Tensor tensor) const {
   if (changing_.empty()) changing_ = find_changing(graph_);
   return changing_[tensor.index()];
+}
+
+const Fusions& WholeGraph::fusions() const {
+  if (!fusions_) fusions_ = find_fusions(graph_, live_);
+  return *fusions_;
 }
 
 const std::vector<Remaining>& WholeGraph::remaining(double network_bytes_per_second) const {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "purine/graph/graph.h"
 #include "purine/program/estimate.h"
+#include "purine/program/fusion.h"
 
 namespace purine::program {
 
@@ -32,6 +34,8 @@ class WholeGraph {
   /// Whether a tensor depends on a variable that changes. What doesn't can be made before the last iteration
   /// has ended.
   bool changes(Tensor tensor) const;
+  /// Which of the operators that are not left out run as one.
+  const Fusions& fusions() const;
   /// `remaining_after` of the graph, kept for the rate that was last asked for.
   const std::vector<Remaining>& remaining(double network_bytes_per_second) const;
 
@@ -43,7 +47,9 @@ class WholeGraph {
   std::vector<std::uint32_t> operators_;
   std::vector<std::uint32_t> variable_begins_;
   std::vector<std::uint32_t> variables_by_rank_;
-  mutable std::vector<bool> changing_;  // made when it is first asked for
+  std::vector<bool> live_;              // by operator: it is not left out
+  mutable std::vector<bool> changing_;  // these are made when they are first asked for
+  mutable std::optional<Fusions> fusions_;
   mutable std::vector<Remaining> remaining_;
   mutable double remaining_rate_ = 0;
 };

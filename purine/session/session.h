@@ -45,6 +45,8 @@ struct SessionOptions {
   /// Iterations that may be under way at the same time.
   int window = 2;
   bool channels_last = true;
+  /// Operators may run as one where that saves a pass over memory.
+  bool fuse = true;
   /// The variables to work on; a new set if it is empty.
   std::shared_ptr<Variables> variables = {};
   /// Debugging: fill storage with NaN before it is taken into use.

@@ -41,6 +41,7 @@ SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOpti
   freeze.kernels = runtime.kernels();
   freeze.seed = options.seed;
   freeze.channels_last = options.channels_last;
+  freeze.fuse = options.fuse;
   freeze.poison_freed = options.poison_freed;
   freeze.parallelism = runtime.workers();
   freeze.network_bytes_per_second = runtime.network_bytes_per_second();

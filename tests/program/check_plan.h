@@ -77,7 +77,7 @@ struct Access {
 /// Two accesses to the same bytes, one of them a write, by different firings must be ordered; and what a
 /// reader reads must be what was last written there: the version that it is meant to see.
 inline void check_plan(Graph& graph, const MemoryOptions& options, std::int32_t rank = 0) {
-  Lowered lowered = lower(WholeGraph(graph), rank);
+  Lowered lowered = lower(WholeGraph(graph), {.rank = rank});
   assign_layouts(graph, lowered, false);
   const std::vector<std::uint32_t> order = serial_order(lowered);
   const MemoryPlan plan = plan_memory(lowered, order, options);

@@ -63,7 +63,7 @@ TEST(MemoryPlanTest, WhatIsSentSharesNoBytesWithWhatWaitsForNobody) {
     if (i == 3) graph.watch(ops::copy(x, {1, DeviceKind::cpu, 0}));
   }
   graph.watch(x);
-  const Lowered lowered = lower(WholeGraph(graph), 0);
+  const Lowered lowered = lower(WholeGraph(graph), {.rank = 0});
   const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
   EXPECT_EQ(plan.arenas[0].bytes, 3 * 8000U);
   int waits = 0;

@@ -34,7 +34,7 @@ Tensor mix_at(Graph& graph, Location location, std::vector<Tensor> inputs, Mix::
 
 /// `path: inputs -> outputs` of all that a rank runs, with the slots of outputs in memory of their own.
 std::vector<std::string> lines_of(Graph& graph, std::int32_t rank) {
-  const Lowered lowered = program::lower(program::WholeGraph(graph), rank);
+  const Lowered lowered = program::lower(program::WholeGraph(graph), {.rank = rank});
   std::vector<std::string> lines;
   for (std::uint32_t op = 0; op < lowered.operators.size(); ++op) {
     const program::LoweredOperator& record = lowered.operators[op];
@@ -111,7 +111,7 @@ TEST(RanksLoweringTest, AnUpdateThatAReaderNeedsThroughAnotherRankIsNotInPlace) 
 class Waits {
  public:
   void add_rank(Graph& graph, std::int32_t rank, const program::MemoryOptions& options) {
-    Lowered lowered = program::lower(program::WholeGraph(graph), rank);
+    Lowered lowered = program::lower(program::WholeGraph(graph), {.rank = rank});
     program::assign_layouts(graph, lowered, false);
     const MemoryPlan plan = program::plan_memory(lowered, program::serial_order(lowered), options);
     const auto base = static_cast<std::uint32_t>(after_.size());
@@ -274,7 +274,7 @@ TEST(RanksPlanTest, DividedUpdatesAreMadeInPlaceAndDoNotWaitInACycle) {
   for (std::int32_t rank = 0; rank < 2; ++rank) {
     Graph graph;
     build_divided_updates(graph, 4);
-    for (const program::LoweredOperator& op : program::lower(program::WholeGraph(graph), rank).operators) {
+    for (const program::LoweredOperator& op : program::lower(program::WholeGraph(graph), {.rank = rank}).operators) {
       EXPECT_NE(op.contract->type(), "assign");
     }
   }

@@ -153,7 +153,7 @@ TEST(StorageGroupsTest, AnAllReduceComputesInTheGradientsBytes) {
     const auto placement = graph.at(there);
     graph.watch(mix(graph, {sum_there}, {.salt = 3, .outputs = {1}}).output());
     check_plan(graph, {}, rank);
-    Lowered lowered = lower(WholeGraph(graph), rank);
+    Lowered lowered = lower(WholeGraph(graph), {.rank = rank});
     assign_layouts(graph, lowered, false);
     const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
     const auto offset_of = [&](Tensor tensor) {
@@ -205,7 +205,7 @@ TEST(StorageGroupsTest, ADividedUpdateIsMadeInTheVariablesStorage) {
     SCOPED_TRACE("rank " + std::to_string(rank));
     check_plan(graph, {}, rank);
     check_plan(graph, {.reuse = false}, rank);
-    Lowered lowered = lower(WholeGraph(graph), rank);
+    Lowered lowered = lower(WholeGraph(graph), {.rank = rank});
     assign_layouts(graph, lowered, false);
     const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
     EXPECT_EQ(plan.arenas[0].bytes, 128U);  // the gradient
@@ -238,7 +238,7 @@ TEST(StorageGroupsTest, AVariableIsReceivedIntoItsStorage) {
   graph.set_next(replica, ops::copy(source.next(), {1, DeviceKind::cpu, 0}));
   graph.watch(mix(graph, {replica}, {.salt = 1}).output());
   check_plan(graph, {}, 1);
-  const Lowered lowered = lower(WholeGraph(graph), 1);
+  const Lowered lowered = lower(WholeGraph(graph), {.rank = 1});
   EXPECT_EQ(lowered.variables[1].parts, std::vector<std::uint32_t>{lowered.variables[1].next});
   for (const LoweredOperator& op : lowered.operators) EXPECT_NE(op.contract->type(), "assign");
 }

@@ -1,0 +1,218 @@
+#include "purine/program/fusion.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "purine/ops/batch_normalization.h"
+#include "purine/ops/convolution.h"
+#include "purine/ops/sibling_convolution.h"
+
+namespace purine::program {
+namespace {
+
+using ops::BatchNormalizationInference;
+using ops::BatchNormalizationTraining;
+using ops::BatchNormalizationTrainingGradient;
+
+class Finder {
+ public:
+  Finder(Graph& graph, const std::vector<bool>& live)
+      : graph_(graph), live_(live), consumers_(graph), read_from_outside_(graph.tensor_count(), false) {
+    for (const Tensor tensor : graph.watched()) read_from_outside_[tensor.index()] = true;
+    for (const Variable variable : graph.variables()) {
+      if (variable.has_next()) read_from_outside_[variable.next().index()] = true;
+    }
+    result_.absorbed.resize(graph.operator_count(), false);
+  }
+
+  Fusions run() {
+    for (std::uint32_t i = 0; i < graph_.operator_count(); ++i) {
+      if (!live_[i]) continue;
+      const Operator op = graph_.op(i);
+      if (op.type() == "relu") {
+        fuse_with_normalization(op);
+      } else if (op.type() == "relu_gradient") {
+        fuse_with_normalization_gradient(op);
+      } else if (op.type() == "conv2d") {
+        fuse_siblings(op);
+      } else if (op.type() == "sum_n") {
+        fuse_sibling_gradients(op);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// The operator that alone reads a tensor, if it lies at the same location.
+  std::optional<Operator> only_reader(Tensor tensor) {
+    if (read_from_outside_[tensor.index()]) return std::nullopt;
+    std::optional<Operator> reader;
+    for (const std::uint32_t consumer : consumers_.of(tensor.index())) {
+      if (!live_[consumer]) continue;
+      if (reader) return std::nullopt;
+      reader = graph_.op(consumer);
+    }
+    if (reader && !(reader->location() == tensor.location())) return std::nullopt;
+    return reader;
+  }
+
+  /// Runs several operators as one at the place of one of them, before which all that they read is made.
+  /// Where they cannot be, as too many are, they stay as they are.
+  void fuse_all(const std::vector<Operator>& operators, Operator at, FusedOperator fused) {
+    constexpr std::size_t most_operators = 15;
+    if (operators.size() < 2 || operators.size() > most_operators) return;
+    for (const Operator op : operators) {
+      const std::string path = op.path();
+      fused.path += fused.path.empty() ? path : " + " + path_beside(fused.path, path);
+      result_.absorbed[op.index()] = true;
+    }
+    result_.fused.emplace(at.index(), std::move(fused));
+  }
+
+  /// What is left of a path without the scopes that it shares with another one.
+  static std::string path_beside(std::string_view other, std::string_view path) {
+    std::size_t shared = 0;
+    for (std::size_t i = 0; i < std::min(other.size(), path.size()) && other[i] == path[i]; ++i) {
+      if (path[i] == '/') shared = i + 1;
+    }
+    return std::string(path.substr(shared));
+  }
+
+  /// The batch normalisation whose result a rectifier rectifies, if the two run as one.
+  std::optional<Operator> normalization_below(Operator relu) {
+    const Tensor x = relu.input(0);
+    if (!x.has_producer() || x.output_index() != 0) return std::nullopt;
+    const Operator producer = x.producer();
+    const bool is_one = producer.type() == "batch_normalization_training" ||
+                        producer.type() == "batch_normalization_inference";
+    if (!is_one || options_of(producer).relu || only_reader(x) != relu) return std::nullopt;
+    return producer;
+  }
+
+  static ops::BatchNormalizationOptions options_of(Operator normalization) {
+    return dynamic_cast<const ops::BatchNormalizationContract&>(normalization.contract()).options();
+  }
+
+  void fuse_with_normalization(Operator relu) {
+    const std::optional<Operator> normalization = normalization_below(relu);
+    if (!normalization) return;
+    ops::BatchNormalizationOptions options = options_of(*normalization);
+    options.relu = true;
+    FusedOperator fused;
+    if (normalization->type() == "batch_normalization_training") {
+      fused.contract = std::make_shared<BatchNormalizationTraining>(options);
+    } else {
+      fused.contract = std::make_shared<BatchNormalizationInference>(options);
+    }
+    fused.inputs = normalization->inputs();
+    fused.outputs = normalization->outputs();
+    fused.outputs[0] = relu.output();
+    fuse_all({*normalization, relu}, *normalization, std::move(fused));
+  }
+
+  void fuse_with_normalization_gradient(Operator relu_gradient) {
+    // Of a rectifier after batch normalisation, the gradient sees by x whether y was above 0.
+    const Tensor y = relu_gradient.input(1);
+    if (!y.has_producer() || y.producer().type() != "relu") return;
+    const std::optional<Operator> normalization = normalization_below(y.producer());
+    if (!normalization || normalization->type() != "batch_normalization_training") return;
+    const std::optional<Operator> gradient = only_reader(relu_gradient.output());
+    if (!gradient || gradient->type() != "batch_normalization_training_gradient") return;
+    // Inputs y's gradient, x, scale, mean, variance; the normalisation has x, scale, shift and makes mean,
+    // variance.
+    const bool belong =
+        gradient->input(0) == relu_gradient.output() && gradient->input(1) == normalization->input(0) &&
+        gradient->input(2) == normalization->input(1) && gradient->input(3) == normalization->output(1) &&
+        gradient->input(4) == normalization->output(2);
+    if (!belong) return;
+    ops::BatchNormalizationOptions options = options_of(*gradient);
+    options.relu = true;
+    FusedOperator fused;
+    fused.contract = std::make_shared<BatchNormalizationTrainingGradient>(options);
+    fused.inputs = gradient->inputs();
+    fused.inputs[0] = relu_gradient.input(0);
+    fused.inputs.push_back(normalization->input(2));
+    fused.outputs = gradient->outputs();
+    fuse_all({relu_gradient, *gradient}, *gradient, std::move(fused));
+  }
+
+  /// A convolution, or its gradient by the image, that siblings can have: of single pixels, without a bias.
+  static bool is_sibling(Operator op, std::string_view type) {
+    if (op.type() != type || op.input_count() != 2) return false;
+    const auto& options = dynamic_cast<const ops::Conv2dContract&>(op.contract()).options();
+    const Shape& weight = op.input(1).shape();
+    return weight[2] == 1 && weight[3] == 1 && options.groups == 1 &&
+           options.stride == std::array<std::int64_t, 2>{1, 1} &&
+           options.padding == std::array<std::int64_t, 4>{0, 0, 0, 0};
+  }
+
+  /// Runs all that read an image where the first of them is.
+  void fuse_siblings(Operator first) {
+    if (!is_sibling(first, "conv2d")) return;
+    const Tensor image = first.input(0);
+    FusedOperator fused;
+    fused.contract = std::make_shared<ops::SiblingConv2d>();
+    fused.inputs = {image};
+    std::vector<Operator> siblings;
+    for (const std::uint32_t consumer : consumers_.of(image.index())) {
+      const Operator op = graph_.op(consumer);
+      if (!live_[consumer] || !is_sibling(op, "conv2d") || !(op.location() == first.location())) continue;
+      if (op.index() < first.index()) return;  // the first of them has seen to all
+      const Tensor weight = op.input(1);
+      if (op.input(0) != image || (weight.has_producer() && weight.producer().index() > first.index()))
+        continue;
+      siblings.push_back(op);
+      fused.inputs.push_back(weight);
+      fused.outputs.push_back(op.output());
+    }
+    fuse_all(siblings, first, std::move(fused));
+  }
+
+  /// Where a sum has gradients by an image among its summands, computes them and adds them up in one.
+  void fuse_sibling_gradients(Operator sum) {
+    std::vector<Operator> siblings;
+    std::vector<Tensor> others;
+    for (const Tensor summand : sum.inputs()) {
+      const bool alone = summand.has_producer() && is_sibling(summand.producer(), "conv2d_input_gradient") &&
+                         only_reader(summand) == sum &&
+                         std::find(siblings.begin(), siblings.end(), summand.producer()) == siblings.end();
+      if (alone) {
+        siblings.push_back(summand.producer());
+      } else {
+        others.push_back(summand);
+      }
+    }
+    if (siblings.empty() || others.size() > 1) return;
+    FusedOperator fused;
+    fused.contract = std::make_shared<ops::SiblingConv2dInputGradient>(siblings.size(), !others.empty());
+    for (const Operator op : siblings) fused.inputs.push_back(op.input(0));
+    for (const Operator op : siblings) fused.inputs.push_back(op.input(1));
+    fused.inputs.insert(fused.inputs.end(), others.begin(), others.end());
+    fused.outputs = {sum.output()};
+    siblings.push_back(sum);
+    fuse_all(siblings, sum, std::move(fused));
+  }
+
+  Graph& graph_;
+  const std::vector<bool>& live_;
+  Consumers consumers_;
+  std::vector<bool> read_from_outside_;  // by tensor
+  Fusions result_;
+};
+
+}  // namespace
+
+std::size_t Fusions::saved() const {
+  return static_cast<std::size_t>(std::count(absorbed.begin(), absorbed.end(), true)) - fused.size();
+}
+
+Fusions find_fusions(Graph& graph, const std::vector<bool>& live) {
+  return Finder(graph, live).run();
+}
+
+}  // namespace purine::program

@@ -1,0 +1,44 @@
+// Operators that run as one, since that saves a pass over memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "purine/graph/graph.h"
+
+namespace purine::program {
+
+/// What runs in place of several operators of a graph. Its path names them: `conv1/batch_normalization +
+/// relu`.
+struct FusedOperator {
+  ContractPtr contract;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;  ///< those of its operators that others read
+  std::string path;
+};
+
+/// Which operators of a graph run as one. The graph stays as it is: what it describes, gradients and
+/// partitions are made from single operators, and only what is frozen has the fused ones.
+struct Fusions {
+  std::vector<bool> absorbed;                    ///< by operator: it runs as part of another one
+  std::map<std::uint32_t, FusedOperator> fused;  ///< by operator: what runs in its place
+
+  /// Operators that run less than without.
+  std::size_t saved() const;
+};
+
+/// Finds them among the operators that run (`live`):
+///
+///   batch normalisation and a rectifier that alone reads its result;
+///   the gradients of the two, where nothing else reads the rectifier's gradient;
+///   1 x 1 convolutions that read one image (ops::sibling_conv2d);
+///   their gradients by the image, of which nothing but a sum reads any, and that sum, with one summand more
+///   if it has one.
+///
+/// Operators are fused only where all lie at one location and the tensors between them are read by nobody
+/// else: neither by the host, nor as a variable's next value.
+Fusions find_fusions(Graph& graph, const std::vector<bool>& live);
+
+}  // namespace purine::program
