@@ -55,7 +55,7 @@ std::uint32_t Random::bits(std::uint64_t element) const {
 std::array<float, 4> Random::uniforms(std::uint64_t block) const {
   const std::array<std::uint32_t, 4> four = this->block(block);
   std::array<float, 4> values;
-  for (std::size_t i = 0; i < 4; ++i) values[i] = static_cast<float>(four[i] >> 8) * 0x1p-24F;
+  for (std::size_t i = 0; i < 4; ++i) values[i] = uniform_of(four[i]);
   return values;
 }
 

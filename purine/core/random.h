@@ -28,10 +28,20 @@ class Random {
   std::array<float, 4> normals(std::uint64_t block) const;
   /// Uniform in [0, 1), 24 bits.
   float uniform(std::uint64_t element) const;
+  /// The same from the element's bits.
+  static float uniform_of(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }
   /// Uniform integer in [0, bound), bound at most 2^32; the bias is below 2^-32.
   std::uint64_t below(std::uint64_t element, std::uint64_t bound) const;
   /// Standard normal (Box-Muller on a pair of neighbouring elements).
   float normal(std::uint64_t element) const;
+
+  /// What the numbers are made from beside the element, for those who make many at a time.
+  struct State {
+    std::array<std::uint32_t, 2> key;
+    std::array<std::uint32_t, 2>
+        high;  ///< the upper half of the counter; the lower one is the block's number
+  };
+  State state() const { return {key_, high_}; }
 
  private:
   std::array<std::uint32_t, 2> key_;

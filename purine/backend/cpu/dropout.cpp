@@ -1,9 +1,12 @@
 #include "purine/ops/dropout.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "purine/backend/cpu/elementwise.h"
 #include "purine/backend/cpu/loops.h"
+#include "purine/backend/cpu/random_bits.h"
 #include "purine/backend/cpu/random_range.h"
 #include "purine/core/random.h"
 #include "purine/program/kernel.h"
@@ -28,12 +31,15 @@ std::unique_ptr<Kernel> bind_dropout(const BindContext& context) {
         const auto [begin, end] = part_range(numbered.rows.elements(), call.part, parts);
         const std::int64_t step = numbered.rows.row_strides()[0];
         numbered.rows.run(begin, end, [&](std::int64_t position, const auto& offsets, std::int64_t count) {
-          const std::int64_t range = step == 1 ? count : 1;
-          for (std::int64_t i = 0; i < count; i += range) {
-            for_blocks(
-                static_cast<std::uint64_t>(numbered.first + offsets[0] + i * step), range,
-                [&](std::uint64_t block) { return random.uniforms(block); },
-                [&](std::int64_t k, float value) { mask[position + i + k] = value >= probability ? 1 : 0; });
+          std::array<std::uint32_t, 256> bits;
+          for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(bits.size())) {
+            const std::int64_t here = std::min(count - i, static_cast<std::int64_t>(bits.size()));
+            random_bits(random, static_cast<std::uint64_t>(numbered.first + offsets[0] + i * step),
+                        static_cast<std::uint64_t>(step), here, bits.data());
+            for (std::int64_t k = 0; k < here; ++k) {
+              mask[position + i + k] =
+                  Random::uniform_of(bits[static_cast<std::size_t>(k)]) >= probability ? 1 : 0;
+            }
           }
         });
         apply(call.input<T>(0) + begin, mask + begin, factor, call.output<T>(0) + begin, end - begin);
