@@ -185,7 +185,9 @@ int bench(const BenchRequest& request, Launch& launch) {
       metered(event);
     };
   }
+  const Clock::time_point before = Clock::now();
   Session session(*runtime, placed->running(), options);
+  const double ready_seconds = std::chrono::duration<double>(Clock::now() - before).count();
   const std::vector<double> times = run(session, request, *runtime);
   const std::vector<RankFigures> ranks =
       gather_values(launch.endpoint(), figures_of(session, placed->running(), *runtime));
@@ -226,15 +228,17 @@ int bench(const BenchRequest& request, Launch& launch) {
         .add("images_per_s_median", median_rate)
         .add("images_per_s_best", best_rate)
         .add("peak_bytes", session.peak_bytes())
+        .add("ready_s", ready_seconds)
         .add("ranks", std::span<const JsonObject>(ranks_json(ranks, launch.endpoint())));
     if (request.ops) add_operators(report, *costs, request.by, median(times));
     print_line(report);
     return success;
   }
-  fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} worker{}, {} of memory\n", request.model,
-             train::count_text(train::parameter_count(graph)), request.batch, image.channels, image.height,
-             image.width, runtime->workers(), runtime->workers() == 1 ? "" : "s",
-             train::bytes_text(session.peak_bytes()));
+  fmt::print(
+      "{}: {} parameters, batch {}, images {} x {} x {}, {} worker{}, {} of memory, ready in {:.2f} s\n",
+      request.model, train::count_text(train::parameter_count(graph)), request.batch, image.channels,
+      image.height, image.width, runtime->workers(), runtime->workers() == 1 ? "" : "s",
+      train::bytes_text(session.peak_bytes()), ready_seconds);
   if (setup.is_divided()) fmt::print("{} devices: {}\n", setup.devices().size(), setup.text());
   fmt::print("{:.2f} images/s median, {:.2f} best, over {} steps\n", median_rate, best_rate, request.steps);
   for (std::size_t rank = 0; launch.endpoint() != nullptr && rank < ranks.size(); ++rank) {
