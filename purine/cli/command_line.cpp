@@ -386,9 +386,11 @@ void CommandLine::add_bench() {
       ->check(CLI::IsMember({"path", "shape", "type"}));
   command->add_option("--save", bench_.save, "write what each operator takes to a file, for simulations")
       ->type_name("FILE");
-  command->add_option("--convolutions", bench_.convolutions, "fastest or direct, as train.convolutions")
+  command
+      ->add_option("--convolutions", bench_.convolutions,
+                   "fastest, measured or direct, as train.convolutions")
       ->type_name("HOW")
-      ->check(CLI::IsMember({"fastest", "direct"}));
+      ->check(CLI::IsMember({"fastest", "measured", "direct"}));
   add_run_options(command, bench_.run);
   add_scheme_options(command, bench_.run);
   command->add_flag("--json", bench_.json, "print one JSON object");

@@ -73,7 +73,11 @@ std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunR
   options.endpoint = process.endpoint;
   options.network_bytes_per_second = process.network_bytes_per_second;
   options.workers = run.workers > 0 ? run.workers : static_cast<int>(loaded.job.train.workers);
-  options.direct_convolutions = loaded.job.train.convolutions == "direct";
+  using Convolutions = RuntimeOptions::Convolutions;
+  const std::string& convolutions = loaded.job.train.convolutions;
+  options.convolutions = convolutions == "direct"     ? Convolutions::direct
+                         : convolutions == "measured" ? Convolutions::measured
+                                                      : Convolutions::fastest;
   if (options.workers == 0) options.workers = process.cores;
   options.devices =
       train::parallel_setup(loaded, process.endpoint != nullptr ? process.endpoint->size() : 1).devices();

@@ -11,6 +11,7 @@
 #include "purine/core/error.h"
 #include "purine/data/source.h"
 #include "purine/runtime/cpu_workers.h"
+#include "purine/session/convolution_choices.h"
 
 namespace purine {
 namespace {
@@ -51,8 +52,14 @@ Runtime::Runtime(RuntimeOptions options)
     workers_[cpus[static_cast<std::size_t>(i)]] = workers * (i + 1) / count - workers * i / count;
   }
   cpu::register_cpu_kernels(cpu_kernels_);
-  if (options.direct_convolutions) {
+  if (options.convolutions == RuntimeOptions::Convolutions::direct) {
     cpu::set_convolutions(cpu_kernels_, [](auto, const auto&) { return cpu::ConvolutionAlgorithm::direct; });
+  } else if (options.convolutions == RuntimeOptions::Convolutions::measured) {
+    convolution_choices_ = std::make_shared<ConvolutionChoices>(
+        options.convolution_choices ? *options.convolution_choices : ConvolutionChoices::default_file());
+    cpu::set_convolutions(cpu_kernels_, [choices = convolution_choices_](auto pass, const auto& problem) {
+      return choices->choose(pass, problem);
+    });
   }
   data::register_kernels(cpu_kernels_);
   if (endpoint_ != nullptr) {
@@ -63,6 +70,10 @@ Runtime::Runtime(RuntimeOptions options)
 
 Runtime::~Runtime() {
   if (endpoint_ != nullptr) endpoint_->observe(nullptr);
+}
+
+void Runtime::save_measurements() {
+  if (convolution_choices_ != nullptr) convolution_choices_->save();
 }
 
 int Runtime::available_cores() {

@@ -1,8 +1,11 @@
 // This process's devices, the kernels they have, and the other processes.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,9 +26,22 @@ struct RuntimeOptions {
   /// This process's devices; those of other ranks are left out, so that a mesh's locations can be given as
   /// they are. `cpu:0` is always among them: the host reads, writes and brings data in there.
   std::vector<Location> devices = {};
-  /// Convolutions are summed as they are defined, also where another algorithm (Winograd's) is faster, whose
-  /// results are rounded a few times more.
-  bool direct_convolutions = false;
+  /// How the algorithms of convolutions are chosen.
+  enum class Convolutions : std::uint8_t {
+    /// By a rule, of their shapes: the same on every machine.
+    fastest,
+    /// By measuring each shape once; `convolution_choices` keeps what was found. Where two algorithms are
+    /// about
+    /// equally fast, another machine or another measurement may take the other one, which rounds otherwise.
+    measured,
+    /// As they are defined, also where another algorithm (Winograd's) is faster, whose results are rounded a
+    /// few
+    /// times more.
+    direct,
+  };
+  Convolutions convolutions = Convolutions::fastest;
+  /// The file of measured choices; by default as ConvolutionChoices::default_file.
+  std::optional<std::filesystem::path> convolution_choices = {};
   /// What emulated devices are like.
   emu::EmulatedOptions emulated = {};
   /// The other processes of the run, if there are any. It must outlive the runtime.
@@ -34,6 +50,8 @@ struct RuntimeOptions {
   /// 10 Gbit/s.
   double network_bytes_per_second = 1.25e9;
 };
+
+class ConvolutionChoices;
 
 /// What programs run on: this process's devices and their kernels, and the way to the other processes. Made
 /// once and passed on.
@@ -72,6 +90,8 @@ class Runtime {
   KernelRegistry& cpu_kernels() { return cpu_kernels_; }
   /// The kernels of each kind of device: emulated ones run the CPU's.
   std::map<DeviceKind, const KernelRegistry*> kernels() const;
+  /// Keeps what was measured while kernels were bound; a session does when it is made.
+  void save_measurements();
 
  private:
   Endpoint* endpoint_;
@@ -81,6 +101,7 @@ class Runtime {
   std::vector<Location> devices_;
   std::map<Location, int> workers_;
   std::map<Location, std::unique_ptr<Device>> accelerators_;
+  std::shared_ptr<ConvolutionChoices> convolution_choices_;  // null unless they are measured
   KernelRegistry cpu_kernels_;
 };
 

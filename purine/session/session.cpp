@@ -222,6 +222,7 @@ class Session::Implementation {
                     "name it in RuntimeOptions::devices, or --devices");
       }
     }
+    runtime_.save_measurements();
     check_memory(planned_bytes(true));
     variables.create(graph_, runtime_.cpu_kernels(), options_.seed, runtime_.rank());
     memory_ = std::make_unique<DeviceMemory>(runtime_, graph_, variables);

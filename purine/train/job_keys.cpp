@@ -294,11 +294,11 @@ std::vector<JobKey> train_keys() {
        .on_resume = may_change},
       {.section = "train",
        .name = "convolutions",
-       .help = "How convolutions are computed: with the fastest algorithm for their shapes, or always as "
-               "they are "
-               "defined, which rounds a little less.",
+       .help = "How convolutions are computed: with the algorithm that is the fastest for their shapes by a "
+               "rule, the same on every machine; with the one that is by measuring, which is done once and "
+               "kept in `~/.cache/purine`; or always as they are defined, which rounds a little less.",
        .member = member(&Job::train, &Train::convolutions),
-       .choices = {"fastest", "direct"}},
+       .choices = {"fastest", "measured", "direct"}},
       {.section = "train",
        .name = "run_folder",
        .help =

@@ -1,0 +1,100 @@
+#include "purine/session/convolution_choices.h"
+
+#include <sys/file.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "purine/backend/cpu/convolution_measurement.h"
+#include "purine/core/error.h"
+#include "purine/io/atomic_file.h"
+
+namespace purine {
+namespace {
+
+using cpu::ConvolutionAlgorithm;
+using Json = nlohmann::json;
+
+constexpr std::string_view format = "purine convolution choices 1";
+
+std::optional<ConvolutionAlgorithm> algorithm_of(std::string_view name) {
+  for (const auto algorithm :
+       {ConvolutionAlgorithm::direct, ConvolutionAlgorithm::winograd_2, ConvolutionAlgorithm::winograd_4}) {
+    if (cpu::name_of(algorithm) == name) return algorithm;
+  }
+  return std::nullopt;
+}
+
+/// The file's content, as far as it is one: {"format": …, "machines": {machine: {convolution: algorithm}}}.
+Json read(const std::filesystem::path& file) {
+  const Json empty = {{"format", format}, {"machines", Json::object()}};
+  std::error_code ignored;
+  if (file.empty() || !std::filesystem::is_regular_file(file, ignored)) return empty;
+  try {
+    Json json = Json::parse(io::read_file(file));
+    if (json.at("format") == format && json.at("machines").is_object()) return json;
+  } catch (const Error&) {
+  } catch (const Json::exception&) {
+  }
+  return empty;
+}
+
+}  // namespace
+
+ConvolutionChoices::ConvolutionChoices(std::filesystem::path file)
+    : file_(std::move(file)), machine_(cpu::measured_machine()) {
+  const Json json = read(file_);
+  const auto found = json["machines"].find(machine_);
+  if (found == json["machines"].end() || !found->is_object()) return;
+  for (const auto& [convolution, algorithm] : found->items()) {
+    if (algorithm.is_string()) choices_[convolution] = algorithm;
+  }
+}
+
+std::filesystem::path ConvolutionChoices::default_file() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  std::filesystem::path folder = variable("PURINE_CACHE");
+  if (folder == "off") return {};
+  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) folder = variable("XDG_CACHE_HOME") + "/purine";
+  if (folder.empty() && !variable("HOME").empty()) folder = variable("HOME") + "/.cache/purine";
+  return folder.empty() ? folder : folder / "convolutions.json";
+}
+
+ConvolutionAlgorithm ConvolutionChoices::choose(cpu::ConvolutionPass pass,
+                                                const cpu::ConvolutionProblem& problem) {
+  std::string& name = choices_[cpu::describe(pass, problem)];
+  const std::optional<ConvolutionAlgorithm> known = algorithm_of(name);
+  if (known && cpu::can_compute(*known, problem)) return *known;
+  const ConvolutionAlgorithm measured = cpu::measure_convolution(pass, problem);
+  name = cpu::name_of(measured);
+  changed_ = true;
+  ++measured_;
+  return measured;
+}
+
+void ConvolutionChoices::save() {
+  if (!changed_ || file_.empty()) return;
+  changed_ = false;
+  try {
+    io::make_folder(file_.parent_path());
+    // While it is locked nobody else replaces the file between our reading and replacing it. Where locks
+    // don't work somebody may, and then what one of the two has measured is measured once more some day.
+    std::filesystem::path lock_path = file_;
+    const io::File lock = io::File::open_to_append(lock_path += ".lock");
+    static_cast<void>(::flock(lock.descriptor(), LOCK_EX));
+    Json json = read(file_);
+    Json& own = json["machines"][machine_];
+    if (!own.is_object()) own = Json::object();
+    for (const auto& [convolution, algorithm] : choices_) own[convolution] = algorithm;
+    io::write_file(file_, json.dump(1) + "\n");
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace purine
