@@ -202,13 +202,19 @@ struct Tile5To2 : SixPoints {
   }
 };
 
-/// Calls function(tag, index) for vectors that cover [0, count): whole ones, then single numbers.
+/// Calls function(tag, index) for vectors that cover [0, count), some numbers perhaps twice, which must give
+/// the same again: whole vectors, the last of which ends with the last number, or single numbers where there
+/// are too few.
 template <typename Function>
 HWY_INLINE void for_vectors(std::int64_t count, Function function) {
   const hn::ScalableTag<float> full;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(full));
   std::int64_t at = 0;
   for (; at + lanes <= count; at += lanes) function(full, at);
+  if (at < count && at > 0) {
+    function(full, count - lanes);
+    return;
+  }
   const hn::CappedTag<float, 1> single;
   for (; at < count; ++at) function(single, at);
 }
