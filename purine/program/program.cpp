@@ -161,8 +161,9 @@ void Program::build_marked_graph(const Lowered& lowered, const std::vector<std::
       add_edge(update, reader, 1, EdgeKind::value);
     }
   }
-  for (const StorageOrder& order : plan.orders)
-    add_edge(order.before, order.after, order.delay, EdgeKind::order);
+  for (const StorageOrder& storage : plan.orders) {
+    add_edge(storage.before, storage.after, storage.delay, EdgeKind::order);
+  }
   marked_graph_ = std::make_unique<MarkedGraph>(builder.build([this](std::uint32_t op) { return path(op); }));
 }
 
@@ -273,10 +274,6 @@ std::string Program::shapes(std::uint32_t op) const {
 
 std::string_view Program::algorithm(std::uint32_t op) const {
   return kernels_[op] == nullptr ? std::string_view() : kernels_[op]->algorithm();
-}
-
-bool Program::is_view(std::uint32_t op) const {
-  return kernels_[op] == nullptr && !is_transfer(op) && !is_exchange(op);
 }
 
 std::size_t Program::structure_bytes() const {

@@ -122,9 +122,6 @@ class Program {
   std::string attributes(std::uint32_t op) const { return contract(op).attributes(); }
   /// Which of several algorithms its kernel runs; empty where there is one alone, or nothing to do.
   std::string_view algorithm(std::uint32_t op) const;
-  /// True for an operator with nothing to do: its output is its input's bytes, or its inputs were made in
-  /// them.
-  bool is_view(std::uint32_t op) const;
 
   /// Names the memory that the program runs in: for each place `arena + slots` bytes aligned to 64, and one
   /// buffer for each of the graph's variables in their order (null for those of other ranks). Before the

@@ -105,7 +105,7 @@ TEST(BucketsTest, AreMadeWhereTheyLie) {
   build(graph, DType::f32);
   Partitioned parts =
       data_parallel(graph, Mesh{"emu:0", "emu:1"}, {.partition = {.all_reduce = sharded_all_reduce}});
-  program::Lowered lowered = program::lower(parts.graph());
+  program::Lowered lowered = program::lower(program::WholeGraph(parts.graph()));
   program::assign_layouts(parts.graph(), lowered, true);
   const program::MemoryPlan plan = program::plan_memory(lowered, program::serial_order(lowered), {});
   int slices = 0;

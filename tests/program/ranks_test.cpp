@@ -274,7 +274,8 @@ TEST(RanksPlanTest, DividedUpdatesAreMadeInPlaceAndDoNotWaitInACycle) {
   for (std::int32_t rank = 0; rank < 2; ++rank) {
     Graph graph;
     build_divided_updates(graph, 4);
-    for (const program::LoweredOperator& op : program::lower(program::WholeGraph(graph), {.rank = rank}).operators) {
+    for (const program::LoweredOperator& op :
+         program::lower(program::WholeGraph(graph), {.rank = rank}).operators) {
       EXPECT_NE(op.contract->type(), "assign");
     }
   }
