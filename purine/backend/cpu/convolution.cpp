@@ -181,7 +181,7 @@ class SummedWeightGradient final : public Kernel {
 
 /// Sums over many pixels gain from parts; the memory for them stays below a mebibyte.
 int weight_gradient_parts(const Problem& problem) {
-  constexpr double operations_per_sum = 50e6;
+  constexpr double operations_per_sum = 10e6;
   constexpr std::int64_t most_elements = 1 << 18;
   const int parts = batch_parts(problem.output[0], problem.operations(), operations_per_sum);
   return static_cast<int>(std::min<std::int64_t>(parts, 1 + most_elements / problem.weight.elements()));

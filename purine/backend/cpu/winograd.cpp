@@ -23,8 +23,8 @@ constexpr std::int64_t most_block_tiles = 96;
 constexpr std::int64_t gradient_block_tiles = 64;
 
 constexpr double most_parts = 8;
-/// The least operations of a part, those of the definition: some milliseconds. Each part repeats a transform
-/// that others do too.
+/// The least operations of a part of the channels, those of the definition: some milliseconds. Each part
+/// repeats a transform that others do too.
 constexpr double operations_per_part = 1e9;
 /// The most bytes of transformed weights, or sums of their gradient, that a part has in its scratch memory.
 constexpr double weight_bytes_per_part = 8 << 20;
@@ -85,10 +85,12 @@ class WinogradCorrelation final : public Kernel {
  public:
   explicit WinogradCorrelation(const Correlation& correlation)
       : c_(correlation), transforms_(correlation.transforms()), tiles_(correlation.result, correlation.tile) {
-    constexpr double least_tiles = 256;           // so that transforming the weights again costs 4% at most
+    // Each worker transforms the weights once, whatever the number of parts that it runs.
+    constexpr double least_tiles = 128;
+    constexpr double operations_per_tile_part = 5e7;
     constexpr std::int64_t least_channels = 128;  // so that transforming the pixels again costs 5% at most
     const double worthwhile =
-        std::min(static_cast<double>(tiles_.count) / least_tiles, c_.operations() / operations_per_part);
+        std::min(static_cast<double>(tiles_.count) / least_tiles, c_.operations() / operations_per_tile_part);
     tile_parts_ = static_cast<std::int64_t>(std::clamp(worthwhile, 1.0, most_parts));
     // Channels are divided where there are too few tiles to divide.
     channel_parts_ = parts_of_channels(c_.result.channels, least_channels,
