@@ -126,8 +126,10 @@ class Explainer {
       std::int64_t busy = 0;
       for (std::size_t track = 0; track < tracks.size(); ++track) {
         use.tracks += timeline_.computes()[rank][track] != 0 ? 1 : 0;
-        busy += covered(std::move(tracks[track]));
+        std::ranges::sort(tracks[track]);
+        busy += covered(tracks[track]);
       }
+      busy_.push_back(std::move(tracks));
       if (use.tracks > 0) use.busy = static_cast<double>(busy) / time / static_cast<double>(use.tracks);
       const std::int64_t any_computing = covered(computing);
       use.computing = static_cast<double>(any_computing) / time;
@@ -229,6 +231,28 @@ class Explainer {
     return tracks > 0 ? busy / tracks : 0;
   }
 
+  /// How busy the other workers of its rank are while the path is at an operator of a type; 1 if there are
+  /// none.
+  double others_busy(const std::string& type) const {
+    std::int64_t possible = 0;
+    std::int64_t busy = 0;
+    for (const Stretch& stretch : path_.stretches) {
+      if (stretch.use != Use::compute || timeline_.label(stretch.event).type != type) continue;
+      const std::size_t rank = stretch.event.rank;
+      const auto own = static_cast<std::size_t>(timeline_.event(stretch.event).track);
+      for (std::size_t track = 0; track < busy_[rank].size(); ++track) {
+        if (track == own || timeline_.computes()[rank][track] == 0) continue;
+        possible += stretch.end - stretch.begin;
+        const Intervals& intervals = busy_[rank][track];
+        auto each = std::ranges::lower_bound(intervals, stretch.begin, {}, &Intervals::value_type::second);
+        for (; each != intervals.end() && each->first < stretch.end; ++each) {
+          busy += std::min(each->second, stretch.end) - std::max(each->first, stretch.begin);
+        }
+      }
+    }
+    return possible > 0 ? static_cast<double>(busy) / static_cast<double>(possible) : 1;
+  }
+
   std::pair<std::string, std::string> compute_cause(const PathShare& type) const {
     double operations = 0;
     double bytes = 0;
@@ -257,7 +281,14 @@ class Explainer {
             });
     const double busy = busy_share();
     std::string hint;
-    if (busy < 0.8) {
+    const double others = others_busy(type.what);
+    if (others < 0.5) {
+      hint = fmt::format(
+          "the other workers are busy only {:.0f}% of this time: such an operator has too few parts to "
+          "share, or "
+          "everything else waits for it; a larger batch gives it more, unless it works on weights alone",
+          100 * others);
+    } else if (busy < 0.8) {
       hint = fmt::format(
           "workers and devices are busy {:.0f}% of the time, so the chain of operators is what counts: a "
           "larger "
@@ -339,6 +370,7 @@ class Explainer {
   const Timeline& timeline_;
   const CriticalPath& path_;
   Explanation explanation_;
+  std::vector<std::vector<Intervals>> busy_;  // by rank and track: when it ran operators, in order
 };
 
 }  // namespace

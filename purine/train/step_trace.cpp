@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "purine/backend/cpu/machine_probe.h"
 #include "purine/io/atomic_file.h"
 #include "purine/io/file.h"
 #include "purine/session/gather_texts.h"
@@ -99,15 +99,6 @@ void add_operators(trace::Trace& trace, const Program& program) {
   }
 }
 
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
 std::vector<std::pair<std::string, std::string>> about_machine(const Runtime& runtime) {
   std::vector<std::string> devices;
   for (const Location& device : runtime.devices()) devices.push_back(device.text());
@@ -116,7 +107,7 @@ std::vector<std::pair<std::string, std::string>> about_machine(const Runtime& ru
   std::vector<char> host(256, '\0');
   ::gethostname(host.data(), host.size() - 1);
   return {{"host", host.data()},
-          {"processor", processor_name()},
+          {"processor", cpu::processor_name()},
           {"cores", std::to_string(Runtime::available_cores())},
           {"memory", fmt::format("{:.1f} GiB", memory / (1 << 30))},
           {"devices", fmt::format("{}", fmt::join(devices, ", "))},

@@ -201,6 +201,27 @@ TEST(ReplayTest, PartsAreSharedAmongWorkers) {
   EXPECT_DOUBLE_EQ(replayed_step(Timeline(ranks), {}), 45) << "two rounds of two parts, and 25";
 }
 
+TEST(WhyTest, AnOperatorThatTheOtherWorkersWaitForIsToldAsSuch) {
+  Trace trace;
+  trace.tracks = {"worker 0", "worker 1"};
+  trace.operators = {{"update", "momentum_update", "0/cpu:0", ""}, {"conv", "conv2d", "0/cpu:0", ""}};
+  trace.operators[0].after = {{1, 0, true}};
+  trace.operators[1].after = {{0, 1, true}};
+  for (std::int64_t t = 0; t < 3; ++t) {  // both workers share the convolution, and one waits for the update
+    trace.events.push_back({1, 0, 0, t, 100 * t, 100 * t + 40});
+    trace.events.push_back({1, 1, 1, t, 100 * t, 100 * t + 40});
+    trace.events.push_back({0, 0, 0, t, 100 * t + 40, 100 * t + 100});
+  }
+  trace.sort();
+  const Explanation explanation = explanation_of({trace});
+  ASSERT_EQ(explanation.causes.size(), 2U);
+  EXPECT_EQ(explanation.causes[0].what, "momentum_update");
+  EXPECT_EQ(explanation.causes[0].hint.find("the other workers are busy only 0% of this time"), 0U)
+      << explanation.causes[0].hint;
+  EXPECT_EQ(explanation.causes[1].hint.find("workers and devices are busy 70% of the time"), 0U)
+      << explanation.causes[1].hint;
+}
+
 TEST(WhyTest, TheTextHasATableAndTheCauses) {
   const std::string text = why_text(explanation_of(two_ranks()));
   EXPECT_EQ(text.find("A step takes 100.000 ms, over 2 steps of the trace.\n"), 0U) << text;
