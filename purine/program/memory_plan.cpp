@@ -55,7 +55,7 @@ class Planner {
     plan_.elided = formed_.elided;
     plan_.orders = formed_.orders;
     plan_.arenas.resize(lowered.places.size());
-    free_.resize(2 * lowered.places.size());
+    free_.resize(pools * lowered.places.size());
   }
 
   MemoryPlan run() {
@@ -110,12 +110,14 @@ class Planner {
       std::sort(touchers.begin(), touchers.end());
       touchers.erase(std::unique(touchers.begin(), touchers.end()), touchers.end());
       for (const std::uint32_t op : touchers) ends_[g] = std::max(ends_[g], position_[op]);
-      group_waits_.push_back(std::any_of(touchers.begin(), touchers.end(),
-                                         [&](std::uint32_t op) { return waits_for_ranks_[op]; }));
       for (const std::uint32_t op : touchers) {
         if (!produces_for_others(op, g)) last_touchers_[g].push_back(op);
         if (!reads_of(op, g)) entries_[g].push_back(op);
       }
+      const auto waits = [&](std::uint32_t op) { return waits_for_ranks_[op]; };
+      const bool begins_waiting = std::all_of(entries_[g].begin(), entries_[g].end(), waits);
+      const bool waits_at_all = std::any_of(touchers.begin(), touchers.end(), waits);
+      use_.push_back(!waits_at_all ? Use::local : begins_waiting ? Use::remote : Use::sent);
     }
   }
 
@@ -160,8 +162,15 @@ class Planner {
   };
   using FreeSegments = std::map<std::size_t, Segment>;  // by offset
 
+  /// Who touches a group: nobody that waits for other ranks; some, but what makes it doesn't wait, like a
+  /// gradient; all.
+  enum class Use : std::uint8_t { local, sent, remote };
+  static constexpr std::uint32_t pools = 3;
+
   /// Where a group takes its bytes from, and puts them back.
-  std::uint32_t pool_of(std::uint32_t g) const { return 2 * groups_[g].place + (group_waits_[g] ? 1 : 0); }
+  std::uint32_t pool_of(std::uint32_t g) const {
+    return pools * groups_[g].place + static_cast<std::uint32_t>(use_[g]);
+  }
 
   void place() {
     std::vector<std::vector<std::uint32_t>> ending(order_.size());
@@ -203,8 +212,9 @@ class Planner {
       return std::all_of(segment.holders.begin(), segment.holders.end(),
                          [&](std::uint32_t holder) { return ancestors_.precedes(holder, op); });
     };
+    // What is made without waiting for other ranks isn't to wait for them over its storage.
     const auto distant = [&](const Segment& segment) {
-      return segment.freed_at + options_.distance <= position;
+      return use_[g] != Use::sent && segment.freed_at + options_.distance <= position;
     };
     Choice choice;
     if (options_.reuse) {
@@ -352,7 +362,7 @@ class Planner {
   const StorageGroups formed_;
   const std::vector<StorageGroup>& groups_;
   std::vector<std::size_t> offsets_;  // of each group
-  std::vector<bool> group_waits_;     // of each group: an operator that touches it waits for other ranks
+  std::vector<Use> use_;              // of each group
   std::vector<std::vector<std::uint32_t>> last_touchers_;
   std::vector<std::vector<std::uint32_t>> entries_;      // of each group
   std::vector<std::vector<std::uint32_t>> orders_into_;  // by operator

@@ -68,9 +68,10 @@ struct MemoryOptions {
 /// B may take over A's bytes iff everything that touches A precedes B's producer within an iteration; where
 /// that does not follow from values, a StorageOrder without delay is added, always forward in the serial
 /// order, so the orders without delay stay acyclic. Around the iteration, the last touchers of all bytes
-/// precede the first producer on those bytes with delay 1. What waits for another rank, like a gradient until
-/// its sum has come back, shares no bytes with what does not: the next iteration would wait for the network
-/// where no value makes it. Worked example, a -> b -> c -> d in a chain of equal sizes: d takes a's bytes
+/// precede the first producer on those bytes with delay 1. What waits for another rank shares no bytes with
+/// what does not: the next iteration would wait for the network where no value makes it. What is made without
+/// waiting, but held until the network is done, like a gradient until its sum has come back, has bytes of its
+/// own unless values order it. Worked example, a -> b -> c -> d in a chain of equal sizes: d takes a's bytes
 /// (a's reader b precedes d by values: nothing is added), and `d before a` is added with delay 1, like `c
 /// before b`.
 MemoryPlan plan_memory(const Lowered& lowered, std::span<const std::uint32_t> order,

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "purine/ops/check_finite.h"
 #include "purine/ops/concat.h"
 
 namespace purine::program {
@@ -60,6 +61,10 @@ std::vector<ByteRange> byte_ranges(const Lowered& lowered, const LoweredOperator
     begin += lowered.tensors[input].info.shape[axis];
   }
   return ranges;
+}
+
+bool passes_through(const LoweredOperator& op) {
+  return dynamic_cast<const ops::CheckFinite*>(op.contract.get()) != nullptr;
 }
 
 std::uint32_t overwritten_slice(const Lowered& lowered, std::uint32_t current, const ByteRange& range) {

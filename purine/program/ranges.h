@@ -21,6 +21,10 @@ struct ByteRange {
 /// dimensions outside of the one that is cut have one element.
 std::vector<ByteRange> byte_ranges(const Lowered& lowered, const LoweredOperator& op);
 
+/// Whether an operator's only output is its only input, bytes and all, though it has something to do: it
+/// checks them. Both may lie in the same bytes, whoever else reads these.
+bool passes_through(const LoweredOperator& op);
+
 /// The slice of a variable's current value that the producer of `range.part` may overwrite, is the only one
 /// to read, and that has the same bytes of the variable; otherwise none.
 std::uint32_t overwritten_slice(const Lowered& lowered, std::uint32_t current, const ByteRange& range);

@@ -109,10 +109,10 @@ class Former {
       const bool same_layout = op.input_layouts[input_at] == op.output_layouts[output_at];
       const bool same_place = group.place == op.place;
       if (!may_be_viewed(group) || !same_bytes || !same_layout || !same_place) continue;
-      if (sharing.kind == Sharing::Kind::view) {
+      if (sharing.kind == Sharing::Kind::view || passes_through(op)) {
         join(output, group_of(input), offset_of(input));
         group.version.push_back(output);
-        ++views;
+        views += sharing.kind == Sharing::Kind::view ? 1 : 0;
       } else if (group.kind == TensorStorage::Kind::arena && is_last_reader(op_index, input)) {
         join(output, group_of(input), offset_of(input));
         overwrite(output);

@@ -77,6 +77,38 @@ TEST(MemoryPlanTest, WhatIsSentSharesNoBytesWithWhatWaitsForNobody) {
   EXPECT_EQ(waits, 1);
 }
 
+// Gradients that go to rank 1 and come back, one after the other: none is made only when another one has
+// gone, or in the next iteration any but itself.
+TEST(MemoryPlanTest, WhatIsMadeHereWaitsForOtherRanksOverNoOthersStorage) {
+  Graph graph;
+  const Variable v =
+      graph.variable("v", {{10}, DType::i64}, std::make_shared<Mix>(Mix::Options{.outputs = {10}}));
+  graph.set_next(v,
+                 mix(graph, {v}, {.outputs = {10}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output());
+  Tensor x = mix(graph, {v}, {.outputs = {1000}}).output();
+  for (int i = 0; i < 10; ++i) {
+    const Tensor gradient = mix(graph, {x}, {.salt = i, .outputs = {1000}}).output();
+    const Tensor back =
+        ops::copy(ops::copy(gradient, {1, DeviceKind::cpu, 0}), Location{0, DeviceKind::cpu, 0});
+    graph.watch(mix(graph, {back}, {.salt = i}).output());
+    x = mix(graph, {x}, {.salt = 100 + i, .outputs = {1000}}).output();
+  }
+  graph.watch(x);
+  check_plan(graph, {.distance = 1});
+  Lowered lowered = lower(graph, 0);
+  assign_layouts(graph, lowered, false);
+  const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {.distance = 1});
+  int waits = 0;
+  for (const StorageOrder& order : plan.orders) {
+    const LoweredOperator& before = lowered.operators[order.before];
+    if (before.contract->type() != "send") continue;
+    ++waits;
+    EXPECT_EQ(order.after, lowered.tensors[before.inputs[0]].producer);
+    EXPECT_EQ(order.delay, 1U);
+  }
+  EXPECT_EQ(waits, 10);
+}
+
 TEST(MemoryPlanTest, ComputesInPlaceWhereTheContractAllowsIt) {
   Graph graph;
   Tensor x = mix(graph, {}, {.outputs = {1000}}).output();
