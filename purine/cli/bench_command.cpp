@@ -112,6 +112,7 @@ program::MeasuredMachine measure_machine(const Runtime& runtime) {
 
 train::LoadedJob bench_job(const BenchRequest& request) {
   train::LoadedJob loaded = model_job(request.model, with_parallel_options({}, request.run));
+  loaded.job.optimizer.name = request.optimizer;
   loaded.job.optimizer.learning_rate = 0.001;
   loaded.job.train.convolutions = request.convolutions;
   return loaded;

@@ -331,7 +331,7 @@ void CommandLine::add_bench() {
       "  purine bench googlenet_bn --steps 4 --report googlenet.html\n"
       "  purine bench alexnet --devices emu:0-3 --scheme hybrid\n"
       "  mpirun -n 2 --host a,b --bind-to none purine bench googlenet_bn --batch 32\n\n"
-      "A step is forward, loss, backward and an update with momentum, on the same random batch, which the\n"
+      "A step is forward, loss, backward and an update, on the same random batch, which the\n"
       "devices of all processes share. Rank 0 prints; of each rank it says how long data moved to it and\n"
       "from it, and how much of that time no operator ran there (exposed). The JSON object has model,\n"
       "batch, steps, image, classes, parameters, inference, devices, scheme, mesh, workers,\n"
@@ -391,6 +391,9 @@ void CommandLine::add_bench() {
                    "fastest, measured or direct, as train.convolutions")
       ->type_name("HOW")
       ->check(CLI::IsMember({"fastest", "measured", "direct"}));
+  command->add_option("--optimizer", bench_.optimizer, "the update rule; default: momentum")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"sgd", "momentum", "nesterov", "adam", "adamw"}));
   add_run_options(command, bench_.run);
   add_scheme_options(command, bench_.run);
   command->add_flag("--json", bench_.json, "print one JSON object");
