@@ -34,6 +34,8 @@ class Finder {
     for (std::uint32_t i = 0; i < graph_.operator_count(); ++i) {
       if (!live_[i]) continue;
       const Operator op = graph_.op(i);
+      // The fused operators have kernels on the CPU, which emulated devices run too.
+      if (op.location().kind == DeviceKind::cuda) continue;
       if (op.type() == "relu") {
         fuse_with_normalization(op);
       } else if (op.type() == "relu_gradient") {

@@ -37,8 +37,8 @@ struct Fusions {
 ///   their gradients by the image, of which nothing but a sum reads any, and that sum, with one summand more
 ///   if it has one.
 ///
-/// Operators are fused only where all lie at one location and the tensors between them are read by nobody
-/// else: neither by the host, nor as a variable's next value.
+/// Operators are fused only where all lie at one location, which isn't a CUDA device, and the tensors between
+/// them are read by nobody else: neither by the host, nor as a variable's next value.
 Fusions find_fusions(Graph& graph, const std::vector<bool>& live);
 
 }  // namespace purine::program

@@ -122,6 +122,15 @@ TEST(FusionTest, OperatorsOfTwoLocationsStayByThemselves) {
   EXPECT_TRUE(find_fusions(graph, std::vector<bool>(graph.operator_count(), true)).fused.empty());
 }
 
+TEST(FusionTest, OperatorsOfACudaDeviceStayByThemselves) {
+  Graph graph;
+  const auto place = graph.at({0, DeviceKind::cuda, 0});
+  const Tensor x = graph.input("x", {{4, 3}, DType::f32});
+  const Tensor ones = ops::constant(graph, {{3}, DType::f32}, 1);
+  graph.watch(ops::relu(ops::batch_normalization_training(x, ones, ones).y));
+  EXPECT_TRUE(find_fusions(graph, std::vector<bool>(graph.operator_count(), true)).fused.empty());
+}
+
 TEST(FusionTest, InInferenceToo) {
   Graph graph;
   const Tensor x = graph.input("x", {{4, 3}, DType::f32});
