@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Processor time of a training step with two builds of the command, in turn.
+
+    python3 bench/compare_builds.py OTHER/purine build/release/purine [--rounds 3] [MODEL:BATCH …] [-- OPTIONS]
+
+Each round runs `purine bench` of both builds, each with few and with more steps; the difference of the processes' user time,
+divided by the difference of steps, is a step without what precedes the first. Processor time, unlike the clock, also says
+something on a machine that others use. Prints a line a network: seconds of all threads together (medians over rounds) and the
+ratio (median, with the least and the largest; above 1 the second build is the faster one). OPTIONS go to `purine bench`.
+"""
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+
+FEW, MORE = 1, 5
+
+
+def user_seconds(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def step_seconds(purine, model, batch, extra):
+    # Small networks take more steps for times that mean something.
+    times = 100 if model == "lenet" else 3 if model == "network_in_network" else 1
+    command = [purine, "bench", model, "--batch", batch, "--warm-up", "0", *extra, "--steps"]
+    few, more = FEW * times, MORE * times
+    return (user_seconds(command + [str(more)]) - user_seconds(command + [str(few)])) / (more - few)
+
+
+def main():
+    arguments = sys.argv[1:]
+    extra = []
+    if "--" in arguments:
+        extra = arguments[arguments.index("--") + 1:]
+        arguments = arguments[:arguments.index("--")]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("first")
+    parser.add_argument("second")
+    parser.add_argument("models", nargs="*", metavar="MODEL:BATCH",
+                        default=["googlenet_bn:32", "resnet50:16", "network_in_network:64", "alexnet:32", "lenet:64"])
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_intermixed_args(arguments)
+    for text in options.models:
+        model, batch = text.split(":")
+        rounds = [[step_seconds(build, model, batch, extra) for build in (options.first, options.second)]
+                  for _ in range(options.rounds)]
+        first, second = (statistics.median(times) for times in zip(*rounds))
+        ratios = sorted(one / other for one, other in rounds)
+        print(f"{model}, batch {batch}: {first:.4f} s and {second:.4f} s, "
+              f"ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})", flush=True)
+
+
+if __name__ == "__main__":
+    main()
