@@ -283,16 +283,14 @@ class Explainer {
     std::string hint;
     const double others = others_busy(type.what);
     if (others < 0.5) {
-      hint = fmt::format(
-          "the other workers are busy only {:.0f}% of this time: such an operator has too few parts to "
-          "share, or "
-          "everything else waits for it; a larger batch gives it more, unless it works on weights alone",
-          100 * others);
+      text += fmt::format("; the other workers are busy {:.0f}% of this time", 100 * others);
+      hint =
+          "such an operator has too few parts to share, or all else waits for it: a larger batch gives it "
+          "more, unless it works on weights alone";
     } else if (busy < 0.8) {
       hint = fmt::format(
           "workers and devices are busy {:.0f}% of the time, so the chain of operators is what counts: a "
-          "larger "
-          "batch gives each of them more to share",
+          "larger batch gives each of them more to share",
           100 * busy);
     } else if (by_operations) {
       hint = fmt::format(
@@ -338,9 +336,9 @@ class Explainer {
                     "time, and {:.0f}% of the time nothing computes meanwhile; {}",
                     bytes_text(bytes / static_cast<double>(path_.steps)), 100 * moving, 100 * exposed,
                     most_in([](const Stretch& stretch) { return stretch.use == Use::transfer; })),
-        "a larger batch gives each byte more to hide under; `sharded` or `hybrid` move fewer bytes for "
+        "a larger batch gives each byte more to hide under; the scheme `hybrid` moves fewer of them for "
         "layers "
-        "with many weights; else the network must be faster"};
+        "with many weights and few activations; else the network must be faster"};
   }
 
   std::pair<std::string, std::string> idle_cause(const PathShare& use) const {
@@ -363,8 +361,7 @@ class Explainer {
                         milliseconds_text(each),
                         most_in([](const Stretch& stretch) { return stretch.use == Use::idle; })),
             "operators that are this short don't pay for their start: a larger batch makes them longer; "
-            "where other "
-            "programs use the cores, workers are woken late: take fewer of them"};
+            "where other programs use the cores, workers are woken late: take fewer of them"};
   }
 
   const Timeline& timeline_;

@@ -216,8 +216,10 @@ TEST(WhyTest, AnOperatorThatTheOtherWorkersWaitForIsToldAsSuch) {
   const Explanation explanation = explanation_of({trace});
   ASSERT_EQ(explanation.causes.size(), 2U);
   EXPECT_EQ(explanation.causes[0].what, "momentum_update");
-  EXPECT_EQ(explanation.causes[0].hint.find("the other workers are busy only 0% of this time"), 0U)
-      << explanation.causes[0].hint;
+  EXPECT_NE(explanation.causes[0].text.find("; the other workers are busy 0% of this time"),
+            std::string::npos)
+      << explanation.causes[0].text;
+  EXPECT_EQ(explanation.causes[0].hint.find("such an operator has too few parts to share"), 0U);
   EXPECT_EQ(explanation.causes[1].hint.find("workers and devices are busy 70% of the time"), 0U)
       << explanation.causes[1].hint;
 }
