@@ -155,7 +155,6 @@ int simulate(const SimulateRequest& request) {
   options.simulation.costs = target.costs ? &*target.costs : nullptr;
   options.simulation.workers = request.target.run.workers;
   options.simulation.barrier = request.barrier;
-  if (request.serial) options.simulation.priorities = Priorities::serial;
   options.simulation.trace = request.trace.has_value();
   const train::SimulatedJob job = train::simulate(target.loaded, target.images, target.cluster, options);
   if (request.trace) trace::write_chrome_trace(*request.trace, job.result.trace);

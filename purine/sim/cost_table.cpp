@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
 
 namespace purine::sim {
@@ -35,7 +36,26 @@ CostTable CostTable::from_trace(const trace::Trace& trace) {
 }
 
 CostTable CostTable::read(const std::filesystem::path& path) {
+  const std::string text = io::read_file(path);
+  if (text.substr(0, 100).find("purine operator costs") != std::string::npos) {
+    return from_costs(program::CostTable::parse(text));
+  }
   return from_trace(trace::read_chrome_trace(path));
+}
+
+CostTable CostTable::from_costs(const program::CostTable& costs) {
+  std::map<std::pair<std::string, std::string>, std::vector<MeasuredCost>> by_shapes;
+  for (const program::OperatorCost& cost : costs.operators()) {
+    by_shapes[{cost.type, cost.shapes}].push_back({cost.seconds, cost.parts});
+  }
+  CostTable table;
+  for (auto& [key, all] : by_shapes) {
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end(),
+                     [](const MeasuredCost& a, const MeasuredCost& b) { return a.seconds < b.seconds; });
+    table.costs_[key] = *middle;
+  }
+  return table;
 }
 
 const MeasuredCost* CostTable::find(std::string_view type, std::string_view shapes) const {

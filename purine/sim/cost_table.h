@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "purine/program/cost_table.h"
 #include "purine/trace/trace.h"
 
 namespace purine::sim {
@@ -23,7 +24,9 @@ class CostTable {
   /// From the trace of a run: of each operator's executions the median. A run with one worker measures what
   /// an operator takes alone.
   static CostTable from_trace(const trace::Trace& trace);
-  /// The same from a trace's file.
+  /// From costs that a benchmark has measured.
+  static CostTable from_costs(const program::CostTable& costs);
+  /// From what `purine bench --ops --save` wrote, or from a trace's file.
   static CostTable read(const std::filesystem::path& path);
 
   /// Null where nothing was measured. `shapes` as Program::shapes writes them.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "purine/graph/graph.h"
-#include "purine/program/program.h"
 #include "purine/sim/cluster.h"
 #include "purine/sim/cost_table.h"
 #include "purine/sim/overlap_meter.h"
@@ -29,7 +28,6 @@ struct SimulationOptions {
   bool trace = false;  ///< keep what runs in the iterations that count
   /// A barrier: an iteration begins only when the one before it has ended at all ranks.
   bool barrier = false;
-  Priorities priorities = Priorities::latest_start;
 };
 
 /// A direction of a link, for the iterations that count.

@@ -50,7 +50,7 @@ class SimulateTest(CommandTest):
         self.assertAlmostEqual(two["bytes_sent"], 2 * 4 * two["parameters"], delta=0.1 * two["bytes_sent"])
 
     def test_slow_links_hold_it_up(self):
-        rates = [0.1, 1, 10, 100]
+        rates = [0.1, 1, 10]
         speeds = [self.simulate("lenet", "--batch", 32, "--cluster", self.cluster(rate=rate))["images_per_s"] for rate in rates]
         self.assertEqual(speeds, sorted(speeds))
         self.assertLess(speeds[0], 0.2 * speeds[-1])

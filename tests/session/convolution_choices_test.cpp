@@ -140,10 +140,10 @@ TEST_F(ConvolutionChoicesTest, TheEnvironmentSaysWhere) {
     return ConvolutionChoices::default_file().string();
   };
   const std::string home = ::getenv("HOME") != nullptr ? ::getenv("HOME") : "";
-  EXPECT_EQ(file_with("", "", "/home/somebody"), "/home/somebody/.cache/purine/convolutions.json");
-  EXPECT_EQ(file_with("", "/cache", "/home/somebody"), "/cache/purine/convolutions.json");
-  EXPECT_EQ(file_with("/mine", "/cache", "/home/somebody"), "/mine/convolutions.json");
-  EXPECT_EQ(file_with("off", "/cache", "/home/somebody"), "");
+  EXPECT_EQ(file_with("", "", "/users/somebody"), "/users/somebody/.cache/purine/convolutions.json");
+  EXPECT_EQ(file_with("", "/cache", "/users/somebody"), "/cache/purine/convolutions.json");
+  EXPECT_EQ(file_with("/mine", "/cache", "/users/somebody"), "/mine/convolutions.json");
+  EXPECT_EQ(file_with("off", "/cache", "/users/somebody"), "");
   EXPECT_EQ(file_with("", "", ""), "");
   ::unsetenv("PURINE_CACHE");
   ::unsetenv("XDG_CACHE_HOME");
