@@ -95,7 +95,7 @@ TEST(MemoryPlanTest, WhatIsMadeHereWaitsForOtherRanksOverNoOthersStorage) {
   }
   graph.watch(x);
   check_plan(graph, {.distance = 1});
-  Lowered lowered = lower(graph, 0);
+  Lowered lowered = lower(WholeGraph(graph));
   assign_layouts(graph, lowered, false);
   const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {.distance = 1});
   int waits = 0;

@@ -76,7 +76,7 @@ class Hosts {
 constexpr CardOptions gigabyte{.bytes_per_second = 1e9};
 constexpr std::size_t megabyte = 1'000'000;
 // Transports look for what has come in pauses of at most this.
-constexpr std::int64_t pause = 500 * us;
+constexpr std::int64_t pause = 1000 * us;
 
 TEST(NetworkTest, AMessageTakesItsBytesAndItsLatencies) {
   Hosts hosts({{.bytes_per_second = 1e9, .latency = 30e-6}, gigabyte}, {.latency = 10e-6},

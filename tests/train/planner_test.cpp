@@ -54,10 +54,14 @@ TEST(PlannerTest, PlainDataParallelismIsAlwaysAmongThem) {
 }
 
 TEST(PlannerTest, OneDeviceWhereTheNetworkCannotPay) {
-  // Two images take far less than the 0.8 s of ResNet-50's gradients.
+  // Two images take far less than the 0.8 s of ResNet-50's gradients. A pipeline sends activations alone.
   const auto runs = plans(job_of("resnet50", 2), cpus(2, 1));
-  EXPECT_EQ(runs.front().parallel.scheme, "single") << runs.front().text;
   EXPECT_GT(find(runs, "data on").step_seconds, 0.8);
+  for (const PlannedRun& run : runs) {
+    if (run.parallel.scheme != "data" && run.parallel.scheme != "sharded") continue;
+    EXPECT_GT(run.step_seconds, find(runs, "single on").step_seconds) << run.text;
+  }
+  EXPECT_EQ(plans(job_of("resnet50", 2), cpus(2, 0.05)).front().parallel.scheme, "single");
 }
 
 TEST(PlannerTest, AModelThatIsTooLargeForOneDeviceIsSplit) {
