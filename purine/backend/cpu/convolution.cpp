@@ -1,12 +1,11 @@
 #include "purine/backend/cpu/convolution.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "purine/backend/cpu/batch_parts.h"
 #include "purine/backend/cpu/convolution_loops.h"
 #include "purine/backend/cpu/onednn.h"
-#include "purine/backend/cpu/partial_sums.h"
-#include "purine/backend/cpu/pointwise_weight_gradient.h"
 #include "purine/backend/cpu/winograd.h"
 #include "purine/ops/convolution.h"
 
@@ -150,19 +149,19 @@ Sequence weight_gradient_sequence(const Problem& whole, std::int64_t begin, std:
   return sequence;
 }
 
-/// A weight gradient in parts over the batch.
+/// A weight gradient in parts over the batch: the first lies in the outputs, the others in memory of the
+/// kernel, and whichever part ends last adds them up, always in the same order.
 class SummedWeightGradient final : public Kernel {
  public:
   SummedWeightGradient(const Problem& problem, bool has_bias, int parts)
-      : sums_(has_bias ? std::vector{problem.weight.elements(), problem.output[1]}
-                       : std::vector{problem.weight.elements()},
-              parts) {
+      : weights_(problem.weight.elements()),
+        biases_(has_bias ? problem.output[1] : 0),
+        partials_(static_cast<std::size_t>((parts - 1) * (weights_ + biases_))) {
     for (int part = 0; part < parts; ++part) {
       const auto [begin, end] = batch_range(problem.output[0], part, parts);
-      WeightGradientPlace place;
-      if (part > 0) place.weight = sums_.place(part, 0);
-      if (part > 0 && has_bias) place.bias = sums_.place(part, 1);
-      parts_.push_back(weight_gradient_sequence(problem, begin, end, has_bias, place));
+      float* place = part == 0 ? nullptr : partials_.data() + (part - 1) * (weights_ + biases_);
+      parts_.push_back(weight_gradient_sequence(problem, begin, end, has_bias,
+                                                {place, place == nullptr ? nullptr : place + weights_}));
       scratch_bytes_ = std::max(scratch_bytes_, parts_.back().scratch_bytes());
     }
   }
@@ -170,13 +169,40 @@ class SummedWeightGradient final : public Kernel {
   int parts() const override { return static_cast<int>(parts_.size()); }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
   void run(const KernelCall& call) override {
-    sums_.run(call, [&] { parts_[static_cast<std::size_t>(call.part)].run(call); });
+    try {
+      parts_[static_cast<std::size_t>(call.part)].run(call);
+    } catch (...) {
+      arrive();
+      throw;
+    }
+    if (arrive()) add_up(call);
   }
 
  private:
-  PartialSums sums_;
+  /// True for the last part of an execution.
+  bool arrive() {
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < parts()) return false;
+    arrived_.store(0, std::memory_order_relaxed);
+    return true;
+  }
+  void add_up(const KernelCall& call) {
+    float* weight = call.output<float>(0);
+    float* bias = biases_ > 0 ? call.output<float>(1) : nullptr;
+    const float* partial = partials_.data();
+    for (int part = 1; part < parts(); ++part) {
+      for (std::int64_t i = 0; i < weights_; ++i) weight[i] += partial[i];
+      partial += weights_;
+      for (std::int64_t i = 0; i < biases_; ++i) bias[i] += partial[i];
+      partial += biases_;
+    }
+  }
+
+  std::int64_t weights_;
+  std::int64_t biases_;
+  std::vector<float> partials_;
   std::vector<Sequence> parts_;
   std::size_t scratch_bytes_ = 0;
+  std::atomic<int> arrived_ = 0;
 };
 
 /// Sums over many pixels gain from parts; the memory for them stays below a mebibyte.
@@ -222,7 +248,6 @@ std::unique_ptr<Kernel> direct_convolution(ConvolutionPass pass, const Convoluti
     case ConvolutionPass::weight_gradient:
       break;
   }
-  if (pointwise_weight_gradient_applies(whole)) return pointwise_weight_gradient(whole);
   return std::make_unique<SummedWeightGradient>(problem, problem.has_bias, weight_gradient_parts(problem));
 }
 

@@ -1,7 +1,6 @@
 // Which algorithm computes a convolution.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -12,8 +11,8 @@ namespace purine::cpu {
 
 enum class ConvolutionPass : std::uint8_t { forward, input_gradient, weight_gradient };
 
-/// `direct` sums as the definition does (oneDNN, and our own loops for the weight gradient of 1 x 1 kernels);
-/// `winograd_2` and `winograd_4` are Winograd's algorithm with tiles of 2 x 2 and 4 x 4 outputs.
+/// `direct` sums as the definition does (oneDNN); `winograd_2` and `winograd_4` are Winograd's algorithm with
+/// tiles of 2 x 2 and 4 x 4 outputs.
 enum class ConvolutionAlgorithm : std::uint8_t { direct, winograd_2, winograd_4 };
 
 std::string_view name_of(ConvolutionAlgorithm algorithm);
@@ -30,12 +29,6 @@ struct ConvolutionProblem {
   Layout layout = Layout::plain;
   bool has_bias = false;  ///< forward: there is one to add; weight gradient: its gradient is wanted, too
 
-  /// Every result is of one pixel.
-  bool is_pointwise() const {
-    return weight[2] == 1 && weight[3] == 1 && options.groups == 1 &&
-           options.stride == std::array<std::int64_t, 2>{1, 1} &&
-           options.padding == std::array<std::int64_t, 4>{0, 0, 0, 0};
-  }
   /// Of the definition, a multiply-add counting two.
   double operations() const {
     return 2.0 * static_cast<double>(output.elements()) *

@@ -47,21 +47,6 @@ TEST(CpuConvolutionTest, PointwiseInParts) {
   compare({{}, {16, 64, 14, 14}, {64, 64, 1, 1}, 3});
 }
 
-TEST(CpuConvolutionTest, PointwiseWithPixelsThatNoBlockDivides) {
-  compare({{}, {7, 80, 13, 11}, {37, 80, 1, 1}});
-}
-
-/// Too large to be summed in parts: the weight gradient's parts have some of the image's channels each.
-TEST(CpuConvolutionTest, PointwiseWithManyWeights) {
-  compare({{}, {3, 512, 13, 13}, {300, 512, 1, 1}});
-  const auto contract =
-      std::make_shared<ops::Conv2dWeightGradient>(Conv2dOptions{}, std::array<std::int64_t, 2>{1, 1}, true);
-  const std::vector<Array> inputs = {normal_array({3, 512, 13, 13}, 1, DType::f32),
-                                     normal_array({3, 300, 13, 13}, 2, DType::f32)};
-  EXPECT_GE(test::BoundOperator(contract, test::infos_of(inputs), {.layout = Layout::channels_last}).parts(),
-            3);
-}
-
 TEST(CpuConvolutionTest, ThreeByThreeInUnequalParts) {
   compare({{.padding = {1, 1, 1, 1}}, {11, 16, 14, 14}, {24, 16, 3, 3}, 2});
 }
