@@ -22,6 +22,9 @@ namespace purine::cpu {
 namespace {
 
 constexpr int repetitions = 3;
+/// What is slower than this many times the best so far in its first run, in which memory is new to it, is
+/// given up.
+constexpr double hopeless = 1.5;
 /// What measurements are good to.
 constexpr double clearly = 0.97;
 
@@ -61,8 +64,8 @@ struct Tensors {
   explicit Tensors(const ConvolutionProblem& problem)
       : image(problem.image), weight(problem.weight), output(problem.output), bias(problem.output[1]) {}
 
-  /// Seconds of a part, times the number of parts.
-  double seconds(ConvolutionPass pass, Kernel& kernel) const {
+  /// Seconds of a part, times the number of parts; `best` is what others took.
+  double seconds(ConvolutionPass pass, Kernel& kernel, double best) const {
     const Floats scratch(static_cast<std::int64_t>(kernel.scratch_bytes() / sizeof(float)) + 1);
     std::array<std::byte*, 3> inputs = {image.data(), weight.data(), bias.data()};
     std::array<std::byte*, 2> outputs = {output.data(), bias.data()};
@@ -82,6 +85,7 @@ struct Tensors {
       const double begin = processor_seconds();
       kernel.run(call);
       least = std::min(least, processor_seconds() - begin);
+      if (least * kernel.parts() > hopeless * best) break;
     }
     return least * kernel.parts();
   }
@@ -107,12 +111,13 @@ ConvolutionAlgorithm measure_convolution(ConvolutionPass pass, const Convolution
                                   [&](auto algorithm) { return can_compute(algorithm, problem); });
   if (able == 1) return expected;
   const Tensors tensors(problem);
+  double least = std::numeric_limits<double>::infinity();
   const auto seconds_of = [&](ConvolutionAlgorithm algorithm) {
     const std::unique_ptr<Kernel> kernel = make_convolution(pass, problem, algorithm);
-    return tensors.seconds(pass, *kernel);
+    return tensors.seconds(pass, *kernel, least);
   };
   ConvolutionAlgorithm fastest = expected;
-  double least = clearly * seconds_of(expected);
+  least = clearly * seconds_of(expected);
   for (const ConvolutionAlgorithm algorithm : algorithms) {
     if (algorithm == expected || !can_compute(algorithm, problem)) continue;
     const double seconds = seconds_of(algorithm);
