@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,12 +13,27 @@ namespace {
 
 /// Parts of operators that one worker runs in a step: those of large networks over many devices.
 constexpr std::size_t events_per_step = 20'000;
+/// What is recorded of one worker, at 40 bytes an event: the first of many steps tell enough.
+constexpr std::size_t most_events = std::size_t{1} << 19U;
+/// Iterations that may be under way at the same time, of any session.
+constexpr std::int64_t most_window = 8;
+
+/// Iterations before this one are recorded whole, where some events found no room.
+std::int64_t end_of_whole(const trace::Trace& trace, std::size_t workers) {
+  std::vector<std::int64_t> last(workers, 0);
+  for (const trace::OperatorEvent& event : trace.events) {
+    std::int64_t& of_worker = last[static_cast<std::size_t>(event.track)];
+    of_worker = std::max(of_worker, event.iteration);
+  }
+  // A worker that was full at an iteration has all those of the iterations that had ended by then.
+  return *std::min_element(last.begin(), last.end()) - most_window + 1;
+}
 
 }  // namespace
 
 OperatorMeter::OperatorMeter(std::int64_t first, std::int64_t end, const Runtime& runtime)
     : recorder_(std::vector<std::string>(static_cast<std::size_t>(runtime.workers())),
-                {.capacity = static_cast<std::size_t>(end - first) * events_per_step,
+                {.capacity = std::min(static_cast<std::size_t>(end - first) * events_per_step, most_events),
                  .first_iteration = first,
                  .end_iteration = end}) {}
 
@@ -34,7 +50,12 @@ std::function<void(const RanEvent&)> OperatorMeter::hook() {
 program::CostTable OperatorMeter::costs(program::MeasuredMachine machine) const {
   program::CostTable table(std::move(machine));
   std::map<std::uint32_t, std::map<std::int64_t, std::int64_t>> times;  // by operator, by iteration
-  for (const trace::OperatorEvent& event : recorder_.trace().events) {
+  const trace::Trace trace = recorder_.trace();
+  const std::int64_t end = trace.dropped == 0
+                               ? std::numeric_limits<std::int64_t>::max()
+                               : end_of_whole(trace, static_cast<std::size_t>(recorder_.track_count()));
+  for (const trace::OperatorEvent& event : trace.events) {
+    if (event.iteration >= end) continue;
     times[event.op][event.iteration] += event.end - event.begin;
   }
   for (const auto& [op, by_iteration] : times) {
