@@ -185,14 +185,13 @@ LayoutRule SiblingConv2dInputGradient::layouts() const {
 void register_sibling_convolution(Registry& registry) {
   const auto image = [](Shape shape) { return SampleInput{{shape, DType::f32}}; };
   const auto forward = [](DType) { return std::make_shared<SiblingConv2d>(); };
-  registry.add(
-      "sibling_conv2d",
-      {{"three",
-        forward,
-        {image({2, 5, 3, 4}), image({3, 5, 1, 1}), image({1, 5, 1, 1}), image({17, 5, 1, 1})},
-        true,
-        true},
-       {"one", forward, {image({3, 2, 2, 2}), image({4, 2, 1, 1})}, true, true}});
+  registry.add("sibling_conv2d",
+               {{"three",
+                 forward,
+                 {image({2, 5, 3, 4}), image({3, 5, 1, 1}), image({1, 5, 1, 1}), image({17, 5, 1, 1})},
+                 true,
+                 true},
+                {"one", forward, {image({3, 2, 2, 2}), image({4, 2, 1, 1})}, true, true}});
   const auto backward = [](std::size_t siblings, bool adds) {
     return [=](DType) { return std::make_shared<SiblingConv2dInputGradient>(siblings, adds); };
   };
