@@ -81,6 +81,7 @@ class ReportTest(CommandTest):
         self.assertEqual(memory["bytes"][-1], 0, "nothing is in use after the last step")
         why = self.purine("why", "runs/job", "--json").json()
         self.assertEqual(data["why"], why)
+        self.assertGreater(why["replayed_seconds"], 0)
 
     def test_a_text_cannot_end_its_element(self):
         self.bench_page()

@@ -27,9 +27,9 @@ function barRow(name, parts, text) {
  * xText, yText, low, high, level: {value, name}, steps: true where values hold until the next}.
  */
 function curveChart(series, options) {
-  const width = options.width || 420;
-  const height = options.height || 170;
-  const left = 64;
+  const width = options.width || 330;
+  const height = options.height || 160;
+  const left = options.width > 600 ? 64 : 52;
   const bottom = 22;
   const top = 8;
   const right = 10;
@@ -48,7 +48,7 @@ function curveChart(series, options) {
     svg.append(svgElement('line', {class: 'grid', x1: left, x2: width - right, y1: y(tick), y2: y(tick)}),
       svgElement('text', {x: left - 8, y: y(tick) + 4, 'text-anchor': 'end'}, options.yText(tick)));
   }
-  for (const tick of ticks(x0, x1, 6)) {
+  for (const tick of ticks(x0, x1, width / 80)) {
     svg.append(svgElement('text', {x: x(tick), y: height - 5, 'text-anchor': 'middle'}, options.xText(tick)));
   }
   for (const each of series) {

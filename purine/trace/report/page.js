@@ -21,9 +21,24 @@ function fillWhy(data) {
       ' on its critical path: ', ...legendOf(entries)));
   document.getElementById('causes').replaceChildren(...why.causes.map((cause, i) =>
     element('li', {}, cause.text + '.', ...(i > 0 && cause.hint === why.causes[i - 1].hint ? [] : [element('p', {}, cause.hint + '.')]))));
+  fillWhatIfs(why);
   document.getElementById('operators').replaceChildren(...why.operators.slice(0, 10).map((type) => barRow(
     type.what, [{name: type.what, share: type.share, colour: data.timeline.hues.get(type.what) || otherHue}],
     `${timeText(type.seconds * 1e9)}  ${shareText(type.share)}`)));
+}
+
+/** What a replay says of other speeds; a change within its own error is none. */
+function fillWhatIfs(why) {
+  const error = Math.abs(why.replayed_seconds / why.step_seconds - 1);
+  const rows = why.what_ifs.map(({what, seconds}) => {
+    const change = seconds / why.step_seconds - 1;
+    const text = Math.abs(change) > error
+      ? `${timeText(seconds * 1e9)} a step, ${change > 0 ? '+' : '−'}${shareText(Math.abs(change))}` : 'about the same';
+    return element('tr', {}, element('td', {}, what), element('td', {}, text));
+  });
+  const section = document.getElementById('what-ifs');
+  section.hidden = rows.length === 0;
+  section.replaceChildren(element('h3', {}, `By replaying the trace, whose own error is ${shareText(error)}`), element('table', {}, ...rows));
 }
 
 function fillTimeline(data) {
