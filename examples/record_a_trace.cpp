@@ -1,5 +1,5 @@
-// Records what runs when, and asks the trace: does the next iteration begin before this one has ended?
-// Writes trace.json for Perfetto (ui.perfetto.dev) or chrome://tracing.
+// Records what runs when, and asks the trace: does the next iteration begin before this one has ended, and
+// why does a step take so long? Writes trace.json for Perfetto (ui.perfetto.dev) or chrome://tracing.
 #include <fmt/core.h>
 #include <purine/purine.h>
 
@@ -24,11 +24,8 @@ int main() {
   session.run_steps(20);
 
   trace::Trace trace = recorder.trace();
-  const Program& program = session.program();
-  for (std::uint32_t op = 0; op < program.operator_count(); ++op) {
-    trace.operators.push_back(
-        {program.path(op), std::string(program.type(op)), program.location(op).text(), program.shapes(op)});
-  }
+  trace.operators = trace::operators_of(session.program());  // with what each waits for
+  trace.memory = trace::memory_of(session.program());
   int overlapping = 0;
   const std::vector<trace::IterationOverlap> overlaps = trace::iteration_overlaps(trace);
   for (const trace::IterationOverlap& overlap : overlaps) overlapping += overlap.time > 0;
@@ -37,6 +34,9 @@ int main() {
   for (const trace::TrackUsage& usage : trace::track_usage(trace)) {
     fmt::print("{}: busy {:.0f}% of the time\n", usage.name, 100 * usage.busy_share);
   }
+  const std::vector<trace::Trace> ranks = {trace};
+  const trace::Timeline timeline(ranks);
+  fmt::print("{}", trace::why_text(trace::explain(timeline, trace::critical_path(timeline))));
   trace::write_chrome_trace("trace.json", trace);
   return overlapping > 0 ? 0 : 1;
 }
