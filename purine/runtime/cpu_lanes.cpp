@@ -34,23 +34,16 @@ Firing Dispatcher::Core::next(Worker& worker) {
 // Runs a firing (or a part of it), and returns a successor that this worker keeps for itself, or none.
 Firing Dispatcher::Core::run(Worker& worker, Firing firing) {
   enter_iteration(worker, firing);
-  if (is_poisoned(firing)) return complete(worker, firing, true);
-  MultiPart* const multi = multi_part(firing);
-  const int part = multi != nullptr ? take_part(*worker.lane, firing, *multi) : 0;
-  const bool skipped = multi != nullptr && multi->failed.load(std::memory_order_relaxed);
-  return end_part(worker, firing, multi, skipped || execute(worker, firing, part));
-}
-
-void Dispatcher::Core::enter_iteration(Worker& worker, Firing firing) {
-  if (worker.done_phase == firing.phase) return;
-  count_done(worker);
-  worker.done_phase = firing.phase;
-}
-
-// The parts of a firing that has several, or null.
-Dispatcher::Core::MultiPart* Dispatcher::Core::multi_part(Firing firing) const {
-  if (multi_part_index_.empty() || multi_part_index_[firing.position] == Firing::no_position) return nullptr;
-  return multi_parts_[multi_part_index_[firing.position]].get();
+  bool poisoned = is_poisoned(firing);
+  if (!poisoned) {
+    if (MultiPart* const multi = multi_part(firing)) {
+      const int part = take_part(*worker.lane, firing, *multi);
+      const bool skipped = multi->failed.load(std::memory_order_relaxed);
+      return end_part(worker, firing, *multi, skipped || execute(worker, firing, part));
+    }
+    poisoned = !execute(worker, firing, 0);
+  }
+  return complete(worker, firing, poisoned);
 }
 
 // Takes the firing's next part, and leaves the rest to others.
@@ -86,11 +79,10 @@ bool Dispatcher::Core::execute(Worker& worker, Firing firing, int part) {
 }
 
 // Completes the firing with its last part.
-Firing Dispatcher::Core::end_part(Worker& worker, Firing firing, MultiPart* multi, bool succeeded) {
-  if (multi == nullptr) return complete(worker, firing, !succeeded);
-  if (!succeeded) multi->failed.store(true, std::memory_order_relaxed);
-  if (multi->unfinished.fetch_sub(1, std::memory_order_acq_rel) > 1) return {};
-  return complete(worker, firing, multi->failed.exchange(false, std::memory_order_relaxed));
+Firing Dispatcher::Core::end_part(Worker& worker, Firing firing, MultiPart& multi, bool succeeded) {
+  if (!succeeded) multi.failed.store(true, std::memory_order_relaxed);
+  if (multi.unfinished.fetch_sub(1, std::memory_order_acq_rel) > 1) return {};
+  return complete(worker, firing, multi.failed.exchange(false, std::memory_order_relaxed));
 }
 
 Firing Dispatcher::Core::complete(Worker& worker, Firing firing, bool poisoned) {

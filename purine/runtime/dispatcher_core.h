@@ -148,19 +148,29 @@ class Dispatcher::Core final : private CompletionListener {
   void work(Worker& worker);
   Firing next(Worker& worker);
   Firing run(Worker& worker, Firing firing);
-  void enter_iteration(Worker& worker, Firing firing);
+  void enter_iteration(Worker& worker, Firing firing) {
+    if (worker.done_phase == firing.phase) return;
+    count_done(worker);
+    worker.done_phase = firing.phase;
+  }
   bool is_poisoned(Firing firing) const {
     return failed_.load(std::memory_order_relaxed) && counters_.poisoned(firing);
   }
-  MultiPart* multi_part(Firing firing) const;
+  // The parts of a firing that has several, or null.
+  MultiPart* multi_part(Firing firing) const {
+    if (multi_part_index_.empty() || multi_part_index_[firing.position] == Firing::no_position)
+      return nullptr;
+    return multi_parts_[multi_part_index_[firing.position]].get();
+  }
   int take_part(LaneState& lane, Firing firing, MultiPart& multi);
   bool execute(Worker& worker, Firing firing, int part);
-  Firing end_part(Worker& worker, Firing firing, MultiPart* multi, bool succeeded);
+  Firing end_part(Worker& worker, Firing firing, MultiPart& multi, bool succeeded);
   Firing complete(Worker& worker, Firing firing, bool poisoned);
   void count_done(Worker& worker);
 
   int begin_ready(LaneState& lane);
   bool begin(Worker& worker, Firing firing);
+  Firing end(Worker& worker, Firing firing, bool succeeded);
   void part_completed(Worker& worker, const std::exception_ptr& error);
 
   void launch(Launcher& launcher);

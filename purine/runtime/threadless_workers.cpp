@@ -53,8 +53,15 @@ bool Dispatcher::Core::begin(Worker& worker, Firing firing) {
       if (succeeded) return true;
       worker.current.store(resting, std::memory_order_relaxed);
     }
-    firing = end_part(worker, firing, multi, succeeded);
+    firing = end(worker, firing, succeeded);
   }
+}
+
+// Ends a firing, or a part of it.
+Firing Dispatcher::Core::end(Worker& worker, Firing firing, bool succeeded) {
+  MultiPart* const multi = multi_part(firing);
+  return multi != nullptr ? end_part(worker, firing, *multi, succeeded)
+                          : complete(worker, firing, !succeeded);
 }
 
 void Dispatcher::Core::part_completed(Worker& worker, const std::exception_ptr& error) {
@@ -64,7 +71,7 @@ void Dispatcher::Core::part_completed(Worker& worker, const std::exception_ptr& 
     options_.trace({graph_.operator_at(firing.position), worker.lane->index, iteration_of(firing),
                     worker.part, worker.index, worker.begin, clock_.now()});
   }
-  begin(worker, end_part(worker, firing, multi_part(firing), error == nullptr));
+  begin(worker, end(worker, firing, error == nullptr));
 }
 
 }  // namespace purine
