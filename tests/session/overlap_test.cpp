@@ -7,10 +7,16 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "purine/data/source.h"
+#include "purine/models/googlenet.h"
+#include "purine/ops/loss.h"
+#include "purine/optim/optimizers.h"
 #include "purine/session/session.h"
 #include "tests/support/mix_operator.h"
 
@@ -80,6 +86,64 @@ TEST(SessionOverlapTest, DataOfTheNextIterationIsBroughtInWhileThisOneComputes) 
   for (std::size_t t = 0; t + 1 < steps; ++t) {
     EXPECT_LT(source_begin[t + 1], last_end[t]) << "iteration " << t;
   }
+}
+
+/// The branch of GoogLeNet's first inception module that an operator belongs to, in either direction, from 1;
+/// 0 where it is none's, or runs as one with operators of other branches.
+int branch_of(const std::string& path) {
+  static const std::vector<std::vector<std::string>> branches = {
+      {"conv_1x1"}, {"reduce_3x3", "conv_3x3"}, {"reduce_5x5", "conv_5x5"}, {"pool", "projection"}};
+  if (path.find(" + ") != std::string::npos) return 0;
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    for (const std::string& layer : branches[i]) {
+      if (path.find("googlenet/inception_3a/" + layer) != std::string::npos) return static_cast<int>(i) + 1;
+    }
+  }
+  return 0;
+}
+
+constexpr std::string_view of_weight = "/conv2d_weight_gradient";
+
+/// True for the two gradients of one convolution.
+bool are_gradients_of_one_convolution(const std::string& one, const std::string& other) {
+  return one.ends_with(of_weight) &&
+         other == one.substr(0, one.size() - of_weight.size()) + "/conv2d_input_gradient";
+}
+
+TEST(SessionOverlapTest, BranchesOfAnInceptionModuleAndGradientsOfAConvolutionRunAtTheSameTime) {
+  Graph graph;
+  const data::Batch batch =
+      data::synthetic(graph, {.batch = 2, .image = {3, 64, 64}, .classes = 10, .seed = 1});
+  const Tensor loss = ops::softmax_cross_entropy(models::googlenet(batch.image, 10).logits, batch.label);
+  optim::momentum(loss, {.learning_rate = 0.01, .momentum = 0.9});
+  graph.watch(loss);
+  Runtime runtime({.workers = 2});
+  Events events;
+  Session session(runtime, graph, {.trace = events.recorder()});
+  int branches = 0;
+  int gradients = 0;
+  std::int64_t steps = 0;
+  // Until both were seen: how often they meet depends on what else keeps the cores busy.
+  for ([[maybe_unused]] const Step& step : session.run({.steps = 200})) {
+    ++steps;
+    const std::vector<RanEvent> ran = events.take();
+    for (const RanEvent& one : ran) {
+      const std::string path = session.program().path(one.op);
+      const int branch = branch_of(path);
+      if (branch == 0 && !path.ends_with(of_weight)) continue;
+      for (const RanEvent& other : ran) {
+        const bool together = one.iteration == other.iteration && one.worker != other.worker &&
+                              one.begin < other.end && other.begin < one.end;
+        if (!together) continue;
+        const std::string other_path = session.program().path(other.op);
+        branches += branch > 0 && branch_of(other_path) > branch ? 1 : 0;
+        gradients += are_gradients_of_one_convolution(path, other_path) ? 1 : 0;
+      }
+    }
+    if (branches > 0 && gradients > 0) session.stop();
+  }
+  EXPECT_GT(branches, 0) << "in " << steps << " steps";
+  EXPECT_GT(gradients, 0) << "in " << steps << " steps";
 }
 
 }  // namespace
