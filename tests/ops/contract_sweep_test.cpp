@@ -1,9 +1,12 @@
 // What every operator type promises without running: registration, text, cost and errors.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "purine/graph/graph.h"
 #include "tests/ops/sweep.h"
 
 namespace purine::test {
@@ -20,6 +23,32 @@ bool infers(const Contract& contract, std::span<const TensorInfo> inputs) {
     EXPECT_FALSE(error.message().empty());
     return false;
   }
+}
+
+/// The inputs of the sample's operator, by number, that a gradient flows to.
+std::vector<std::size_t> inputs_with_gradient(const ops::Sample& sample) {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  std::vector<bool> needed;
+  for (const TensorInfo& info : sample_infos(sample, DType::f64)) {
+    inputs.push_back(graph.input("input." + std::to_string(inputs.size()), info));
+    needed.push_back(is_floating(info.dtype));
+  }
+  const Operator op = graph.add(sample.contract(DType::f64), inputs);
+  std::vector<Tensor> output_gradients;
+  bool flows = false;
+  for (const Tensor output : op.outputs()) {
+    const std::string name = "gradient." + std::to_string(output_gradients.size());
+    output_gradients.push_back(is_floating(output.dtype()) ? graph.input(name, output.info()) : Tensor());
+    flows = flows || output_gradients.back().valid();
+  }
+  std::vector<std::size_t> found;
+  if (!flows || std::find(needed.begin(), needed.end(), true) == needed.end()) return found;
+  const std::vector<Tensor> made = op.contract().gradient({op, output_gradients, needed});
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i].valid() && needed[i]) found.push_back(i);
+  }
+  return found;
 }
 
 TEST(ContractSweep, OperatorsAndKernelsAreTheSame) {
@@ -119,6 +148,22 @@ TEST(ContractSweep, SharingAndRulesNameTensorsThatExist) {
   });
   for (const auto& [use, samples] : samples_with) {
     EXPECT_GT(samples, 0) << use.first << " has no input " << use.second << " in any sample";
+  }
+}
+
+TEST(ContractSweep, EveryGradientIsComparedWithFiniteDifferences) {
+  std::map<std::pair<std::string, std::size_t>, int> samples_of;  // that compare it, by type and input
+  for_each_sample([&](const ops::Sample& sample) {
+    const std::string type(sample.contract(DType::f64)->type());
+    for (const std::size_t input : inputs_with_gradient(sample)) {
+      int& samples = samples_of[{type, input}];
+      if (sample.differentiable && sample.inputs[input].differentiable) ++samples;
+    }
+  });
+  EXPECT_TRUE(samples_of.contains({"conv2d", 2}));
+  for (const auto& [gradient, samples] : samples_of) {
+    EXPECT_GT(samples, 0) << gradient.first << " has a gradient by input " << gradient.second
+                          << ", which no sample has as differentiable";
   }
 }
 
