@@ -19,6 +19,12 @@ Error command_error(std::string_view command, std::string_view message, std::str
   return Error("command", message, hint).at(command);
 }
 
+GraphFormat graph_format(std::string_view name) {
+  if (name == "dot") return GraphFormat::dot;
+  if (name == "json") return GraphFormat::json;
+  return name == "svg" ? GraphFormat::svg : GraphFormat::text;
+}
+
 }  // namespace
 
 CLI::Validator whole(std::int64_t least, std::int64_t greatest) {
@@ -203,26 +209,21 @@ void CommandLine::add_graph() {
           "  purine graph lenet --inference --format svg --output lenet.svg\n"
           "  purine graph googlenet --inference --format svg --output googlenet.svg\n"
           "  purine graph lenet --batch 8 --devices emu:0-1 --scheme tensor\n"
-          "  purine graph job.toml --format json\n\n"
+          "  purine graph job.toml --json\n\n"
           "Formats: text (a line for each vertex), dot (graphviz's language), json, and svg (drawn by\n"
           "graphviz, whose command `dot` must be there). A model comes with loss, gradients and updates,\n"
           "or alone with --inference. Of a large graph a drawing shows the outer scopes, each as a box with\n"
           "the number of its operators, and opens the largest ones as far as there is room.",
           [this] { return graph_; });
   command->add_option("TARGET", graph_.target, "a job file, or a model's name")->required();
+  CLI::Option* format = command->add_option_function<std::string>(
+      "--format", [this](const std::string& name) { graph_.format = graph_format(name); },
+      "text, dot, json or svg; default: text");
+  format->check(CLI::IsMember({"text", "dot", "json", "svg"}))->type_name("FORMAT");
   command
-      ->add_option_function<std::string>(
-          "--format",
-          [this](const std::string& name) {
-            graph_.format = name == "dot"    ? GraphFormat::dot
-                            : name == "json" ? GraphFormat::json
-                            : name == "svg"  ? GraphFormat::svg
-                                             : GraphFormat::text;
-          },
-          "text, dot, json or svg; default: text")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"text", "dot", "json", "svg"}))
-      ->type_name("FORMAT");
+      ->add_flag_callback(
+          "--json", [this] { graph_.format = GraphFormat::json; }, "print one JSON object, as --format json")
+      ->excludes(format);
   command->add_option("--batch", graph_.batch, "images of a batch; default: the job's, or 1")
       ->type_name("N")
       ->check(whole(1, most_images));

@@ -103,6 +103,7 @@ class ToolsTest(CommandTest):
         self.assertTrue(self.purine("graph", "lenet", "--format", "dot").output.startswith("digraph"))
         graph = self.purine("graph", "lenet", "--format", "json", "--batch", "7").json()
         self.assertIn("lenet/conv1/weight", [entry["path"] for entry in graph["tensors"]])
+        self.assertEqual(self.purine("graph", "lenet", "--json", "--batch", "7").json(), graph)
 
     def test_graph_of_a_job(self):
         write_idx(self.folder / "set")

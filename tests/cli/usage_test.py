@@ -35,6 +35,8 @@ class UsageTest(CommandTest):
         self.assertEqual(self.error_of("train", "job.toml", "--seed", huge, status=2),
                          f"[job] --seed {huge}: train.seed must be an integer, got {huge}; hint: integers have 64 bits")
         self.assertIn("--format", self.error_of("graph", "lenet", "--format", "pdf", status=2))
+        self.assertEqual(self.error_of("graph", "lenet", "--json", "--format", "dot", status=2),
+                         "[command] purine graph: --format excludes --json; hint: see purine graph --help")
         self.assertIn("--new-run", self.error_of("train", "job.toml", "--resume", "--new-run", status=2))
 
     def test_a_job_is_needed(self):
