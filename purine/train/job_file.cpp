@@ -101,6 +101,17 @@ Error unknown_section(std::string_view section, const std::string& origin) {
                                  : fmt::format("did you mean [{}]?", meant));
 }
 
+// `[model] or [optimizer]`: the sections that have a key of this name; empty if none has.
+std::string sections_of(std::string_view name) {
+  std::vector<std::string> sections;
+  for (const JobKey& key : job_keys()) {
+    if (key.name == name) sections.push_back(fmt::format("[{}]", key.section));
+  }
+  if (sections.size() < 2) return sections.empty() ? std::string() : sections.front();
+  const auto last = sections.end() - 1;
+  return fmt::format("{} or {}", fmt::join(sections.begin(), last, ", "), *last);
+}
+
 Error unknown_key(std::string_view section, std::string_view name, const std::string& origin) {
   std::vector<std::string> names;
   for (const JobKey& key : job_keys()) {
@@ -109,21 +120,19 @@ Error unknown_key(std::string_view section, std::string_view name, const std::st
   std::string hint;
   if (const std::string meant = nearest(name, names); !meant.empty()) {
     hint = fmt::format("did you mean '{}'?", meant);
+  } else if (const std::string owners = sections_of(name); !owners.empty()) {
+    hint = fmt::format("'{}' belongs in {}", name, owners);
   } else {
-    for (const JobKey& key : job_keys()) {
-      if (key.name == name) hint = fmt::format("'{}' belongs in [{}]", name, key.section);
-    }
-    if (hint.empty()) hint = fmt::format("its keys are {}", fmt::join(names, ", "));
+    hint = fmt::format("its keys are {}", fmt::join(names, ", "));
   }
   return job_error(origin, fmt::format("unknown key '{}' in [{}]", name, section), hint);
 }
 
 Error outside_sections(std::string_view name, const std::string& origin) {
-  std::string hint;
-  for (const JobKey& key : job_keys()) {
-    if (key.name == name) hint = fmt::format("it belongs in [{}]", key.section);
-  }
-  if (hint.empty()) hint = fmt::format("the sections are {}", fmt::join(job_sections(), ", "));
+  const std::string owners = sections_of(name);
+  const std::string hint = owners.empty()
+                               ? fmt::format("the sections are {}", fmt::join(job_sections(), ", "))
+                               : fmt::format("it belongs in {}", owners);
   return job_error(origin, fmt::format("key '{}' is outside of all sections", name), hint);
 }
 

@@ -84,6 +84,9 @@ TEST(JobFileTest, UnknownKeyNamesLineAndNearest) {
             "[job] job.toml:7: unknown key 'momentum' in [checkpoint]; hint: 'momentum' belongs in "
             "[optimizer]");
   EXPECT_EQ(
+      mistake(with("[optimizer]\nsteps = 3\n")),
+      "[job] job.toml:7: unknown key 'steps' in [optimizer]; hint: 'steps' belongs in [train] or [trace]");
+  EXPECT_EQ(
       mistake(with("[trace]\nxyz = 1\n")),
       "[job] job.toml:7: unknown key 'xyz' in [trace]; hint: its keys are steps, first_step, megabytes");
 }
@@ -96,6 +99,12 @@ TEST(JobFileTest, UnknownSection) {
             "train, parallel, checkpoint, trace");
   EXPECT_EQ(mistake("epochs = 3\n" + std::string(complete)),
             "[job] job.toml:1: key 'epochs' is outside of all sections; hint: it belongs in [train]");
+  EXPECT_EQ(
+      mistake("name = \"lenet\"\n" + std::string(complete)),
+      "[job] job.toml:1: key 'name' is outside of all sections; hint: it belongs in [model] or [optimizer]");
+  EXPECT_EQ(mistake("quantum = 3\n" + std::string(complete)),
+            "[job] job.toml:1: key 'quantum' is outside of all sections; hint: the sections are model, data, "
+            "optimizer, train, parallel, checkpoint, trace");
   EXPECT_EQ(mistake("[[model]]\nname = \"lenet\"\n"),
             "[job] job.toml:1: [[model]] is a list of sections; hint: write [model], once");
 }
