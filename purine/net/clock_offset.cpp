@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <span>
 #include <vector>
@@ -38,7 +39,8 @@ class Answers final : public CompletionListener {
     }
   }
 
-  void wait() {
+  /// Until all that was offered has come and is answered, or has failed.
+  void wait_for_offers() {
     const int count = static_cast<int>(questions) * (endpoint_.size() - 1);
     std::exception_ptr error;
     for (Waiter* waiter : {&arrivals_, &sends_}) {
@@ -90,6 +92,8 @@ class Questions final : public CompletionListener {
     }
   }
 
+  void wait_for_offers() { answers_.wait(static_cast<int>(questions)); }
+
   ClockOffset ask() {
     ClockOffset best{0, 0, std::numeric_limits<std::int64_t>::max()};
     std::exception_ptr error;
@@ -125,19 +129,36 @@ class Questions final : public CompletionListener {
   Waiter answers_, sends_;
 };
 
+/// Waits until all ranks have offered their memory. Where one fails instead, what was offered still
+/// completes, and is told to `offered`, which therefore lives until that has happened.
+template <typename Offered>
+void meet(Endpoint& endpoint, Offered& offered) {
+  try {
+    endpoint.all_gather("");
+  } catch (...) {
+    const std::exception_ptr cause = std::current_exception();
+    try {
+      offered.wait_for_offers();
+    } catch (...) {
+      // The cause is told in its place.
+    }
+    std::rethrow_exception(cause);
+  }
+}
+
 }  // namespace
 
 ClockOffset measure_clock_offset(Endpoint& endpoint, const Clock& clock) {
   if (endpoint.rank() == 0) {
     Answers answers(endpoint, clock);
     answers.offer();
-    endpoint.all_gather("");
-    answers.wait();
+    meet(endpoint, answers);
+    answers.wait_for_offers();
     return {clock.now(), 0, 0};
   }
   Questions asked(endpoint, clock);
   asked.offer();
-  endpoint.all_gather("");
+  meet(endpoint, asked);
   return asked.ask();
 }
 
