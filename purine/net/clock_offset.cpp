@@ -42,15 +42,7 @@ class Answers final : public CompletionListener {
   /// Until all that was offered has come and is answered, or has failed.
   void wait_for_offers() {
     const int count = static_cast<int>(questions) * (endpoint_.size() - 1);
-    std::exception_ptr error;
-    for (Waiter* waiter : {&arrivals_, &sends_}) {
-      try {
-        waiter->wait(count);
-      } catch (...) {
-        error = std::current_exception();  // but all have ended
-      }
-    }
-    if (error) std::rethrow_exception(error);
+    wait_all({{&arrivals_, count}, {&sends_, count}});
   }
 
   void completed(std::uint64_t tag, std::exception_ptr error) override {

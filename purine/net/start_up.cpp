@@ -61,13 +61,7 @@ class Echo final : public CompletionListener {
       }
       times[static_cast<std::size_t>(i)] = seconds_since(begin) / 2;
     }
-    try {
-      calls_.wait(count);
-      sends_.wait(count);
-      echoes_.wait(count);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    wait_all({{&calls_, count}, {&sends_, count}, {&echoes_, count}});
     if (error) std::rethrow_exception(error);
     std::nth_element(times.begin(), times.begin() + count / 2, times.end());
     return times[count / 2];
@@ -103,13 +97,19 @@ class Stream {
   /// The seconds that it takes.
   double run(int messages) {
     const Clock::time_point begin = Clock::now();
+    std::exception_ptr error;
     for (int i = 0; i < messages; ++i) {
-      if (i >= under_way) wait(1);
+      try {
+        if (i >= under_way) wait(1);
+      } catch (...) {
+        error = std::current_exception();  // all others end with it as well
+      }
       endpoint_.receive({neighbour(endpoint_, -1), measuring_channel, i},
                         &received_[static_cast<std::size_t>(i % under_way) * bytes], bytes, arrivals_, 0);
       endpoint_.send({neighbour(endpoint_, 1), measuring_channel, i}, sent_.data(), bytes, 0, sends_, 0);
     }
     wait(std::min(messages, under_way));
+    if (error) std::rethrow_exception(error);
     return seconds_since(begin);
   }
 
@@ -118,10 +118,7 @@ class Stream {
  private:
   static constexpr int under_way = 4;
 
-  void wait(int count) {
-    arrivals_.wait(count);
-    sends_.wait(count);
-  }
+  void wait(int count) { wait_all({{&arrivals_, count}, {&sends_, count}}); }
 
   Endpoint& endpoint_;
   std::vector<std::byte> sent_;

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <mutex>
 #include <utility>
 
@@ -42,5 +43,19 @@ class Waiter final : public CompletionListener {
   int count_ = 0;
   std::exception_ptr error_;
 };
+
+/// Waits for all of them, also where some fail: what they wait for may write to memory of the caller until
+/// then. Throws the first error.
+inline void wait_all(std::initializer_list<std::pair<Waiter*, int>> waits) {
+  std::exception_ptr error;
+  for (const auto& [waiter, count] : waits) {
+    try {
+      waiter->wait(count);
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
 
 }  // namespace purine::net
