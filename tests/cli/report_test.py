@@ -99,7 +99,8 @@ class ReportTest(CommandTest):
         browser = self.browser()
         browser.open(page)
         browser.settle()
-        self.assertGreater(browser.value("purine.timeline.rectangles"), 100)
+        # How many are merged to one that can be seen depends on what they took.
+        self.assertGreaterEqual(browser.value("purine.timeline.rectangles"), browser.value("purine.timeline.rows.length"))
         # Pixels of a lane that are not its background.
         painted = browser.value("""(() => {
           const t = purine.timeline, row = t.rows[0];
