@@ -16,6 +16,7 @@
 
 #include "purine/net/in_process_endpoint.h"
 #include "purine/session/session.h"
+#include "tests/session/exchange.h"
 #include "tests/session/reference.h"
 #include "tests/support/mix_operator.h"
 #include "tests/support/watchdog.h"
@@ -25,30 +26,12 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::at_ranks;
-using test::mix;
+using test::build_exchange;
+using test::cpu;
+using test::make_runtime;
+using test::mix_at;
 using test::read;
 using test::Reference;
-
-constexpr std::size_t device_memory = std::size_t{1} << 22U;
-
-std::unique_ptr<Runtime> make_runtime(Endpoint& endpoint, int workers, std::vector<Location> devices = {}) {
-  auto runtime = std::make_unique<Runtime>(RuntimeOptions{.workers = workers,
-                                                          .devices = std::move(devices),
-                                                          .emulated = {.memory = device_memory},
-                                                          .endpoint = &endpoint});
-  test::register_mix(runtime->cpu_kernels());
-  return runtime;
-}
-
-Location cpu(std::int32_t rank) {
-  return {rank, DeviceKind::cpu, 0};
-}
-
-Tensor mix_at(Graph& graph, Location location, std::vector<Tensor> inputs, test::Mix::Options options) {
-  for (Tensor& input : inputs) input = ops::copy(input, location);
-  const auto placement = graph.at(location);
-  return mix(graph, inputs, std::move(options)).output();
-}
 
 struct RandomCase {
   int ranks = 2;
@@ -117,30 +100,6 @@ TEST_P(RanksTest, RandomGraphsGiveWhatOneOperatorAfterAnotherGives) {
     });
     EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks)));
     EXPECT_EQ(compared, 16);
-  }
-}
-
-/// A variable at each rank, the next value of which takes the values at all ranks. The first rank's is
-/// watched.
-void build_exchange(Graph& graph, int ranks, const test::Mix::Options& first = {}, int microseconds = 0) {
-  std::vector<Tensor> values;
-  for (std::int32_t rank = 0; rank < ranks; ++rank) {
-    const auto placement = graph.at(cpu(rank));
-    const Variable variable =
-        graph.variable("variable_" + std::to_string(rank), {{16}, DType::i64},
-                       std::make_shared<test::Mix>(test::Mix::Options{.salt = rank, .outputs = {16}}));
-    test::Mix::Options options = rank == 1 ? first : test::Mix::Options{};
-    options.salt = rank + 10;
-    options.outputs = {16};
-    options.microseconds = microseconds;
-    const auto scope = graph.scope("rank_" + std::to_string(rank));
-    values.push_back(mix(graph, {variable}, options).output());
-  }
-  for (std::int32_t rank = 0; rank < ranks; ++rank) {
-    const auto scope = graph.scope("update_" + std::to_string(rank));
-    const Variable variable = graph.find_variable("variable_" + std::to_string(rank));
-    graph.set_next(variable, mix_at(graph, cpu(rank), values, {.salt = rank + 20, .outputs = {16}}));
-    if (rank == 0) graph.watch(mix_at(graph, cpu(0), {variable.next()}, {.salt = 30}));
   }
 }
 
@@ -262,66 +221,6 @@ TEST(RanksFailureTest, AProgramThatLeavesItsRunByAnExceptionEndsTheOthers) {
   EXPECT_EQ(errors[0].substr(0, 61), "[rank 1] at this process, left its run by an exception; 0/cpu");
 }
 
-TEST(RanksAgreementTest, DifferentGraphsAreRefusedWithTheFirstVertexThatDiffers) {
-  const Watchdog watchdog;
-  net::InProcessHub hub(3);
-  const auto errors = at_ranks(hub, 3, [&](Endpoint& endpoint) {
-    const auto runtime = make_runtime(endpoint, 1);
-    Graph graph;
-    build_exchange(graph, 3);
-    mix_at(graph, cpu(0), {}, {.salt = endpoint.rank() == 2 ? 7 : 8, .outputs = {3}});
-    for (int i = 0; i < endpoint.rank(); ++i) mix_at(graph, cpu(0), {}, {});
-    const Session session(*runtime, graph);
-  });
-  for (const std::string& error : errors) {
-    EXPECT_EQ(error,
-              "[session] mix: rank 0 has 'mix = mix() {salt=8} -> i64[3] @0/cpu:0', rank 2 has 'mix = mix() "
-              "{salt=7} -> i64[3] @0/cpu:0'; hint: every process must build the same graph");
-  }
-}
-
-TEST(RanksAgreementTest, AGraphThatEndsEarlierIsRefused) {
-  const Watchdog watchdog;
-  net::InProcessHub hub(2);
-  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    const auto runtime = make_runtime(endpoint, 1);
-    Graph graph;
-    graph.input("x", {{2}, DType::i64});
-    if (endpoint.rank() == 1) graph.input("y", {{2}, DType::i64});
-    const Session session(*runtime, graph);
-  });
-  for (const std::string& error : errors) {
-    EXPECT_EQ(error,
-              "[session] y: rank 0 has 'nothing', rank 1 has 'input y: i64[2] @0/cpu:0'; hint: every "
-              "process must build the same graph");
-  }
-}
-
-TEST(RanksAgreementTest, DifferentSeedsAndRunsAreRefused) {
-  const Watchdog watchdog;
-  net::InProcessHub hub(2);
-  auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    const auto runtime = make_runtime(endpoint, 1);
-    Graph graph;
-    build_exchange(graph, 2);
-    const Session session(*runtime, graph, {.seed = static_cast<std::uint64_t>(endpoint.rank()) + 5});
-  });
-  EXPECT_EQ(errors[0],
-            "[session] rank 0 has seed 5, rank 1 has seed 6; hint: every process must have the same");
-  EXPECT_EQ(errors[0], errors[1]);
-  errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    const auto runtime = make_runtime(endpoint, 1);
-    Graph graph;
-    build_exchange(graph, 2);
-    Session session(*runtime, graph);
-    session.run_steps(endpoint.rank() == 0 ? 10 : 11);
-  });
-  EXPECT_EQ(errors[0],
-            "[session] rank 0 runs iterations 0 to 9, rank 1 runs iterations 0 to 10; hint: every "
-            "process must make the same runs");
-  EXPECT_EQ(errors[0], errors[1]);
-}
-
 TEST(RanksFailureTest, ARankThatCannotBeginEndsTheOthers) {
   const Watchdog watchdog;
   net::InProcessHub hub(2);
@@ -338,47 +237,6 @@ TEST(RanksFailureTest, ARankThatCannotBeginEndsTheOthers) {
       "RuntimeOptions::devices, or --devices";
   EXPECT_EQ(errors[1], cause);
   EXPECT_EQ(errors[0], "[rank 1] at this process, " + cause);
-}
-
-TEST(RanksAgreementTest, AMissingRankIsNamed) {
-  Runtime runtime({.workers = 1});
-  test::register_mix(runtime.cpu_kernels());
-  Graph graph;
-  build_exchange(graph, 2);
-  try {
-    const Session session(runtime, graph);
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "[session] the graph uses 1/cpu:0, and the run has 1 process; hint: start one process a rank");
-  }
-}
-
-TEST(RanksAgreementTest, WhatAnotherRankWatchesIsReadThere) {
-  const Watchdog watchdog;
-  net::InProcessHub hub(2);
-  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    const auto runtime = make_runtime(endpoint, 1);
-    Graph graph;
-    build_exchange(graph, 2);
-    Session session(*runtime, graph);
-    for (const Step& step : session.run({.steps = 1})) {
-      EXPECT_EQ(step.has(graph.watched()[0]), endpoint.rank() == 0);
-      EXPECT_FALSE(step.has(graph.tensor(0)));
-      if (endpoint.rank() == 0) continue;
-      try {
-        step.value(graph.watched()[0]);
-        ADD_FAILURE() << "no error";
-      } catch (const Error& error) {
-        EXPECT_STREQ(
-            error.what(),
-            "[step] update_0/mix_2: lies at 0/cpu:0, and this process is rank 1; hint: read it where "
-            "Step::has says that it is");
-      }
-    }
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
 /// How a rank ends its run early.
