@@ -16,6 +16,19 @@ namespace {
 using test::Mix;
 using test::mix;
 
+/// How many orders begin at a send; each of them must hold up nothing but the next version of what is sent.
+int sends_that_only_their_own_value_waits_for(const Lowered& lowered, const MemoryPlan& plan) {
+  int sends = 0;
+  for (const StorageOrder& order : plan.orders) {
+    const LoweredOperator& before = lowered.operators[order.before];
+    if (before.contract->type() != "send") continue;
+    ++sends;
+    EXPECT_EQ(order.after, lowered.tensors[before.inputs[0]].producer);
+    EXPECT_EQ(order.delay, 1U);
+  }
+  return sends;
+}
+
 TEST(MemoryPlanTest, OrdersAllThatTouchesTheSameBytesInRandomGraphs) {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     for (const std::uint32_t distance : {1U, 16U}) {
@@ -66,15 +79,7 @@ TEST(MemoryPlanTest, WhatIsSentSharesNoBytesWithWhatWaitsForNobody) {
   const Lowered lowered = lower(WholeGraph(graph), {.rank = 0});
   const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
   EXPECT_EQ(plan.arenas[0].bytes, 3 * 8000U);
-  int waits = 0;
-  for (const StorageOrder& order : plan.orders) {
-    const LoweredOperator& before = lowered.operators[order.before];
-    if (before.contract->type() != "send") continue;
-    ++waits;
-    EXPECT_EQ(order.after, lowered.tensors[before.inputs[0]].producer);
-    EXPECT_EQ(order.delay, 1U);
-  }
-  EXPECT_EQ(waits, 1);
+  EXPECT_EQ(sends_that_only_their_own_value_waits_for(lowered, plan), 1);
 }
 
 // Gradients that go to rank 1 and come back, one after the other: none is made only when another one has
@@ -98,15 +103,7 @@ TEST(MemoryPlanTest, WhatIsMadeHereWaitsForOtherRanksOverNoOthersStorage) {
   Lowered lowered = lower(WholeGraph(graph));
   assign_layouts(graph, lowered, false);
   const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {.distance = 1});
-  int waits = 0;
-  for (const StorageOrder& order : plan.orders) {
-    const LoweredOperator& before = lowered.operators[order.before];
-    if (before.contract->type() != "send") continue;
-    ++waits;
-    EXPECT_EQ(order.after, lowered.tensors[before.inputs[0]].producer);
-    EXPECT_EQ(order.delay, 1U);
-  }
-  EXPECT_EQ(waits, 10);
+  EXPECT_EQ(sends_that_only_their_own_value_waits_for(lowered, plan), 10);
 }
 
 TEST(MemoryPlanTest, ComputesInPlaceWhereTheContractAllowsIt) {
