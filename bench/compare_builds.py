@@ -9,26 +9,17 @@ something on a machine that others use. Prints a line a network: seconds of all 
 ratio (median, with the least and the largest; above 1 the second build is the faster one). OPTIONS go to `purine bench`.
 """
 import argparse
-import resource
-import statistics
-import subprocess
 import sys
 
+import processor_time
+
 FEW, MORE = 1, 5
-
-
-def user_seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
 def step_seconds(purine, model, batch, extra):
     # Small networks take more steps for times that mean something.
     times = 100 if model == "lenet" else 3 if model == "network_in_network" else 1
-    command = [purine, "bench", model, "--batch", batch, "--warm-up", "0", *extra, "--steps"]
-    few, more = FEW * times, MORE * times
-    return (user_seconds(command + [str(more)]) - user_seconds(command + [str(few)])) / (more - few)
+    return processor_time.step_seconds(purine, model, batch, extra, FEW * times, MORE * times)
 
 
 def main():
@@ -46,12 +37,9 @@ def main():
     options = parser.parse_intermixed_args(arguments)
     for text in options.models:
         model, batch = text.split(":")
-        rounds = [[step_seconds(build, model, batch, extra) for build in (options.first, options.second)]
-                  for _ in range(options.rounds)]
-        first, second = (statistics.median(times) for times in zip(*rounds))
-        ratios = sorted(one / other for one, other in rounds)
-        print(f"{model}, batch {batch}: {first:.4f} s and {second:.4f} s, "
-              f"ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})", flush=True)
+        first, second, ratio = processor_time.compare(
+            options.rounds, [lambda build=build: step_seconds(build, model, batch, extra) for build in (options.first, options.second)])
+        print(f"{model}, batch {batch}: {first:.4f} s and {second:.4f} s, {ratio}", flush=True)
 
 
 if __name__ == "__main__":

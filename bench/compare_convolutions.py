@@ -9,22 +9,10 @@ first. Processor time, unlike the clock, also says something on a machine that o
 of all threads together (medians over rounds) and the ratio (median, with the least and the largest).
 """
 import argparse
-import resource
-import statistics
-import subprocess
+
+import processor_time
 
 FEW, MORE = 1, 4
-
-
-def user_seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-
-
-def step_seconds(purine, model, batch, how):
-    command = [purine, "bench", model, "--batch", batch, "--warm-up", "0", "--convolutions", how, "--steps"]
-    return (user_seconds(command + [str(MORE)]) - user_seconds(command + [str(FEW)])) / (MORE - FEW)
 
 
 def main():
@@ -36,12 +24,10 @@ def main():
     options = parser.parse_args()
     for text in options.models:
         model, batch = text.split(":")
-        rounds = [[step_seconds(options.purine, model, batch, how) for how in ("direct", "fastest")]
-                  for _ in range(options.rounds)]
-        direct, fastest = (statistics.median(times) for times in zip(*rounds))
-        ratios = sorted(direct / fastest for direct, fastest in rounds)
-        print(f"{model}, batch {batch}: direct {direct:.2f} s, fastest {fastest:.2f} s, "
-              f"ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})", flush=True)
+        direct, fastest, ratio = processor_time.compare(
+            options.rounds, [lambda how=how: processor_time.step_seconds(
+                options.purine, model, batch, ["--convolutions", how], FEW, MORE) for how in ("direct", "fastest")])
+        print(f"{model}, batch {batch}: direct {direct:.2f} s, fastest {fastest:.2f} s, {ratio}", flush=True)
 
 
 if __name__ == "__main__":
