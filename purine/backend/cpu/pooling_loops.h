@@ -1,7 +1,6 @@
 // The loops of pooling, for both layouts and all dtypes, in the processor's best vector instructions.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,19 +31,6 @@ struct PoolGeometry {
   std::size_t scratch_bytes() const;
   std::int64_t pooled_elements() const { return channels * out_height * out_width; }
 };
-
-/// The elements of the image that a window covers, [begin, end), and which element of the window the first
-/// is.
-struct Cover {
-  std::int64_t begin;
-  std::int64_t end;
-  std::int64_t first;
-};
-inline Cover cover_of(const ops::Window& window, std::int64_t extent, std::int64_t position) {
-  const std::int64_t start = position * window.stride - window.before;
-  const std::int64_t begin = std::max<std::int64_t>(start, 0);
-  return {begin, std::min(start + window.kernel, extent), begin - start};
-}
 
 /// Each function works on the samples [begin, end) of the batch.
 void max_pool(const PoolGeometry& geometry, const std::byte* x, std::byte* y, std::byte* index,
