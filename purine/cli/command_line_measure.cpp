@@ -162,9 +162,6 @@ void CommandLine::add_simulate() {
   add_scheme_options(command, simulate_.target.run);
   command->add_flag("--barrier", simulate_.barrier,
                     "let a step begin only when the one before it has ended everywhere");
-  command->add_flag(
-      "--serial-priorities", simulate_.serial,
-      "let operators that are ready go first as one worker would run them, not as they are needed");
   command->add_option("--steps", simulate_.steps, "steps that count; default: 6")
       ->type_name("N")
       ->check(whole(1, most_steps));

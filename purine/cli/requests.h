@@ -104,7 +104,6 @@ struct SimulateRequest {
   std::int64_t warm_up = 2;
   std::optional<std::string> trace;
   bool barrier = false;
-  bool serial = false;  ///< priorities
   bool json = false;
 };
 

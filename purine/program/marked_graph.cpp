@@ -252,11 +252,6 @@ void MarkedGraphBuilder::set_on_line(std::uint32_t op) {
   on_line_.at(op) = true;
 }
 
-void MarkedGraphBuilder::set_start(std::uint32_t op, double seconds) {
-  starts_.resize(operator_count_, 0);
-  starts_.at(op) = seconds;
-}
-
 void MarkedGraphBuilder::set_parallelism(std::uint32_t lane, int operators) {
   PURINE_CHECK(operators > 0);
   if (parallelism_.size() <= lane) parallelism_.resize(lane + 1, 1);
@@ -278,10 +273,6 @@ MarkedGraph MarkedGraphBuilder::build(const std::function<std::string(std::uint3
   }
   Schedule schedule =
       latest_starts(order, outgoing, {costs_, remaining_in_first_, remaining_in_second_, on_line_});
-  if (!starts_.empty()) {
-    schedule.starts = starts_;
-    schedule.period = std::max(schedule.period, *std::max_element(starts_.begin(), starts_.end()));
-  }
   keep_from_overlapping_itself(operator_count_, edges);
   PURINE_CHECK(edges.size() < none);
 

@@ -138,8 +138,6 @@ class MarkedGraphBuilder {
   void set_remaining(std::uint32_t op, double in_first, double in_second);
   /// The operator needs the line, which such operators have one after the other: what a rank sends.
   void set_on_line(std::uint32_t op);
-  /// The start time of an operator in iteration 0, in place of the latest one; for all operators, or none.
-  void set_start(std::uint32_t op, double seconds);
   /// How many operators of a lane run at the same time (1 by default): bounds the iteration's period from
   /// below.
   void set_parallelism(std::uint32_t lane, int operators);
@@ -172,7 +170,6 @@ class MarkedGraphBuilder {
   std::vector<double> remaining_in_first_;
   std::vector<double> remaining_in_second_;
   std::vector<bool> on_line_;
-  std::vector<double> starts_;  // empty: the latest ones
   std::vector<int> parallelism_;
   std::vector<MarkedEdge> edges_;
 };

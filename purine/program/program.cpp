@@ -30,10 +30,9 @@ Program::Program(Graph& graph, const FreezeOptions& options)
   PURINE_CHECK(&whole.graph() == &graph);
   Lowered lowered = program::lower(whole, {options.rank, options.fuse});
   program::assign_layouts(graph, lowered, options.channels_last);
-  const std::vector<std::uint32_t> order = program::serial_order(lowered);
-  const MemoryPlan plan = program::plan_memory(lowered, order, options.memory);
+  const MemoryPlan plan = program::plan_memory(lowered, program::serial_order(lowered), options.memory);
   store(lowered, plan);
-  build_marked_graph(lowered, order, plan, whole, options);
+  build_marked_graph(lowered, plan, whole, options);
   kernels_.resize(operators_.size());
   if (options.bind_kernels) bind_kernels(options);
 }
@@ -111,9 +110,8 @@ std::uint32_t Program::lane_of(std::uint32_t op, std::int32_t rank) {
   return lane;
 }
 
-void Program::build_marked_graph(const Lowered& lowered, const std::vector<std::uint32_t>& order,
-                                 const MemoryPlan& plan, const program::WholeGraph& whole,
-                                 const FreezeOptions& options) {
+void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
+                                 const program::WholeGraph& whole, const FreezeOptions& options) {
   MarkedGraphBuilder builder(operator_count());
   std::vector<std::uint32_t> lane(operator_count());
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
@@ -133,11 +131,6 @@ void Program::build_marked_graph(const Lowered& lowered, const std::vector<std::
     builder.set_parallelism(i, workers ? options.parallelism : both_ways ? 2 : 1);
   }
   set_sends(builder, whole, options.network_bytes_per_second);
-  if (options.priorities == Priorities::serial) {
-    constexpr double apart = 1e-6;  // seconds; any will do
-    for (std::size_t i = 0; i < order.size(); ++i)
-      builder.set_start(order[i], apart * static_cast<double>(i));
-  }
   // What is on one in-order queue needs no token but the order of issue; queues of one kind of device wait
   // for each other's events; all else waits until the work is done.
   const auto add_edge = [&](std::uint32_t from, std::uint32_t to, std::uint32_t tokens, EdgeKind kind) {
@@ -161,8 +154,8 @@ void Program::build_marked_graph(const Lowered& lowered, const std::vector<std::
       add_edge(update, reader, 1, EdgeKind::value);
     }
   }
-  for (const StorageOrder& storage : plan.orders) {
-    add_edge(storage.before, storage.after, storage.delay, EdgeKind::order);
+  for (const StorageOrder& order : plan.orders) {
+    add_edge(order.before, order.after, order.delay, EdgeKind::order);
   }
   marked_graph_ = std::make_unique<MarkedGraph>(builder.build([this](std::uint32_t op) { return path(op); }));
 }

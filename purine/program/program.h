@@ -35,12 +35,6 @@ struct LaneUse {
   bool operator==(const LaneUse& other) const = default;
 };
 
-/// Which operator goes first where several are ready.
-enum class Priorities : std::uint8_t {
-  latest_start,  ///< the one that holds up most of two iterations
-  serial,        ///< in the order in which one worker would run them, updates as soon as they can be
-};
-
 struct FreezeOptions {
   /// The rank whose part of the graph is frozen.
   std::int32_t rank = 0;
@@ -49,7 +43,6 @@ struct FreezeOptions {
   /// False: no kernels are bound. Such a program can be looked at, and run in virtual time, where nothing
   /// computes.
   bool bind_kernels = true;
-  Priorities priorities = Priorities::latest_start;
   /// By kind of device; an emulated one runs the CPU's.
   std::map<DeviceKind, const KernelRegistry*> kernels = {};
   std::uint64_t seed = 1;  ///< of all random operators
@@ -220,9 +213,8 @@ class Program {
   std::uint32_t lane_of(std::uint32_t op, std::int32_t rank);
   void set_sends(MarkedGraphBuilder& builder, const program::WholeGraph& whole,
                  double network_bytes_per_second) const;
-  void build_marked_graph(const program::Lowered& lowered, const std::vector<std::uint32_t>& order,
-                          const program::MemoryPlan& plan, const program::WholeGraph& whole,
-                          const FreezeOptions& options);
+  void build_marked_graph(const program::Lowered& lowered, const program::MemoryPlan& plan,
+                          const program::WholeGraph& whole, const FreezeOptions& options);
 
   Graph& graph_;
   bool poison_freed_;
