@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "purine/runtime/endpoint.h"
 
@@ -36,13 +39,11 @@ class RunEnd {
   /// RemoteError if the run has failed.
   std::int64_t limit(std::int64_t admitted) {
     if (agreed_) return end_;
-    std::int64_t most = -1;
-    bool all = true;
-    for (const std::int64_t end : endpoint_->announced_ends(run_)) {
-      most = std::max(most, end);
-      all = all && end >= 0;
-    }
-    if (all) {
+    const std::vector<std::int64_t> ends = endpoint_->announced_ends(run_);
+    const std::int64_t most = std::ranges::max(ends);
+    const auto undecided = std::ranges::find_if(ends, [](std::int64_t end) { return end < 0; });
+    undecided_ = static_cast<int>(undecided - ends.begin());
+    if (undecided == ends.end()) {
       agreed_ = true;
       end_ = most;
       return end_;
@@ -57,6 +58,10 @@ class RunEnd {
     agreed_ = true;
   }
 
+  /// The rank, if any, whose word is all that this one waits for: it has said where it ends itself.
+  std::optional<int> waits_for() const {
+    return said_ && !agreed_ ? std::optional(undecided_) : std::nullopt;
+  }
   /// True once the end is certain.
   bool agreed() const { return agreed_; }
   std::int64_t end() const { return end_; }
@@ -65,6 +70,7 @@ class RunEnd {
   Endpoint* endpoint_;
   std::int64_t run_ = 0;
   std::int64_t end_ = 0;
+  int undecided_ = 0;  // the first rank that hadn't said where it ends when it was last asked
   bool said_ = false;
   bool agreed_ = true;
 };

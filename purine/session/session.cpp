@@ -131,7 +131,7 @@ class Session::Implementation {
         admit(std::min({limit, seen_ + variant.ring_size(), boundary_after(seen_)}));
       }
       if (seen_ == next_) {  // nothing may be admitted until all ranks have said where the run ends
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        wait_for_end();
         continue;
       }
       SessionProgram& variant = *active_;
@@ -152,16 +152,24 @@ class Session::Implementation {
     constexpr std::chrono::milliseconds often(10);
     constexpr std::chrono::milliseconds rarely(200);
     const std::optional<bool> good = variant.wait_for(seen_, end_.agreed() ? rarely : often);
-    if (!good && options_.waits) notice_wait(variant);
+    if (!good) notice_wait(&variant);
     return good;
   }
 
-  void notice_wait(const SessionProgram& variant) {
+  /// Lets a moment pass in which the other ranks may say where the run ends.
+  void wait_for_end() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    notice_wait(active_);
+  }
+
+  void notice_wait(const SessionProgram* variant) {
+    if (!options_.waits) return;
     const double seconds = meter_.idle_seconds();
     const double first = std::chrono::duration<double>(options_.notice_after).count();
     if (seconds < first) next_notice_ = first;
     if (seconds < next_notice_) return;
-    std::optional<RankWait> wait = variant.waits_for();
+    std::optional<RankWait> wait = variant != nullptr ? variant->waits_for() : std::nullopt;
+    if (const std::optional<int> rank = end_.waits_for(); !wait && rank) wait = RankWait{*rank, "", next_, 0};
     if (!wait) return;
     next_notice_ = 2 * seconds;
     wait->seconds = seconds;
@@ -176,7 +184,7 @@ class Session::Implementation {
       end_.stop(next_);
       while (!end_.agreed()) {
         end_.limit(next_);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        wait_for_end();
       }
     });
     while (next_ < end_.end()) {

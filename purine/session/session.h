@@ -35,7 +35,7 @@ struct RanEvent {
 /// Something that this rank has waited for, with nothing else to do, for a while.
 struct RankWait {
   int rank = 0;        ///< which is to send it
-  std::string tensor;  ///< its path
+  std::string tensor;  ///< its path; empty where the rank is to say whether the run goes on
   std::int64_t iteration = 0;
   double seconds = 0;
 };

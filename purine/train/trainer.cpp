@@ -426,9 +426,8 @@ void Trainer::Implementation::gather_notes() {
 
 std::function<void(const RankWait&)> Trainer::Implementation::tell_of_wait() {
   return [this](const RankWait& wait) {
-    tell(&Listener::note,
-         fmt::format("{}, to send {}",
-                     wait_text(wait.rank, runtime_.endpoint()->host(wait.rank), wait.seconds), wait.tensor));
+    const std::string text = wait_text(wait.rank, runtime_.endpoint()->host(wait.rank), wait.seconds);
+    tell(&Listener::note, wait.tensor.empty() ? text : fmt::format("{}, to send {}", text, wait.tensor));
   };
 }
 

@@ -111,5 +111,30 @@ TEST(RankWaitTest, TheRankThatIsWaitedForAndWhatIsMissingAreTold) {
   EXPECT_NE(waits[0].tensor.find("x"), std::string::npos) << waits[0].tensor;
 }
 
+TEST(RankWaitTest, TheRankThatHasNotSaidWhereTheRunEndsIsTold) {
+  const Watchdog watchdog;
+  net::InProcessHub hub(2);
+  std::vector<RankWait> waits;
+  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
+    WeightedMean mean;
+    Runtime runtime({.workers = 1, .endpoint = &endpoint});
+    SessionOptions options;
+    options.notice_after = std::chrono::milliseconds(100);
+    if (endpoint.rank() == 1) options.waits = [&](const RankWait& wait) { waits.push_back(wait); };
+    Session session(runtime, mean.parts.graph(), options);
+    mean.feed(session);
+    // Rank 0's loop is held up in its first step, while all that was admitted is computed.
+    for (const Step& step : session.run({.steps = 5})) {
+      if (endpoint.rank() == 0 && step.index == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      if (endpoint.rank() == 1 && step.index == 1) break;
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  ASSERT_FALSE(waits.empty());
+  EXPECT_EQ(waits[0].rank, 0);
+  EXPECT_GE(waits[0].seconds, 0.1);
+}
+
 }  // namespace
 }  // namespace purine

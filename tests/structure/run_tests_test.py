@@ -49,7 +49,7 @@ class RunTestsTest(unittest.TestCase):
 
     def test_fails_where_one_fails(self):
         tests = {name: "true" for name in COMPLETE} | {"core.Sum.AddsUp": "false"}
-        self.assertEqual(self.run_tests(tests), (1, ["3 passed, 1 failed"]))
+        self.assertEqual(self.run_tests(tests), (1, ["run-tests: core.Sum.AddsUp failed", "3 passed, 1 failed"]))
 
     def test_fails_where_a_declared_test_is_unknown(self):
         declared = ["TEST(Sum, AddsUp)", "TEST_F(Sum, IsOrdered)", "TEST_P(Sizes, Fit)", "TYPED_TEST(Types, Fit)"]
