@@ -29,6 +29,8 @@
 #include "purine/train/operator_meter.h"
 #include "purine/train/placed_graph.h"
 #include "purine/train/progress.h"
+#include "purine/train/run_description.h"
+#include "purine/train/run_prediction.h"
 #include "purine/train/step_trace.h"
 
 namespace purine::cli {
@@ -112,6 +114,7 @@ program::MeasuredMachine measure_machine(const Runtime& runtime) {
 
 train::LoadedJob bench_job(const BenchRequest& request) {
   train::LoadedJob loaded = model_job(request.model, with_parallel_options({}, request.run));
+  loaded.job.data.batch = request.batch;
   loaded.job.optimizer.name = request.optimizer;
   loaded.job.optimizer.learning_rate = 0.001;
   loaded.job.train.convolutions = request.convolutions;
@@ -148,21 +151,21 @@ int bench(const BenchRequest& request, Launch& launch) {
   const std::int64_t classes = request.classes > 0 ? request.classes : model.classes;
 
   const std::unique_ptr<Runtime> runtime = launch.make_runtime(loaded, request.run);
-  const auto build = [&](Graph& graph, Location device) {
-    const data::Batch batch = data::synthetic(graph, {.batch = request.batch,
+  const train::BuildJob build = [&](const train::Job& of, Graph& graph, Location device) {
+    const data::Batch batch = data::synthetic(graph, {.batch = of.data.batch,
                                                       .image = image,
                                                       .classes = classes,
                                                       .seed = static_cast<std::uint64_t>(request.seed)});
     if (request.inference) {
-      train::build_prediction(batch.image, loaded.job, classes, device);
+      train::build_prediction(batch.image, of, classes, device);
     } else {
-      train::build_training(batch, loaded.job, classes, 1, device);
+      train::build_training(batch, of, classes, 1, device);
     }
   };
   std::optional<train::PlacedGraph> placed;
   at_all_ranks(launch.endpoint(), [&] {
     try {
-      placed.emplace(setup, build);
+      placed.emplace(setup, [&](Graph& graph, Location device) { build(loaded.job, graph, device); });
     } catch (const train::JobMistake& mistake) {
       throw Error("command", "the model " + mistake.text(), "--image sets their size").at("purine bench");
     }
@@ -179,8 +182,12 @@ int bench(const BenchRequest& request, Launch& launch) {
     options.trace = trace->hook();
   }
   std::optional<train::OperatorMeter> meter;
-  if (request.ops || request.save) {
-    meter.emplace(request.warm_up, request.warm_up + request.steps, *runtime);
+  const bool is_judged = runtime->ranks() > 1;
+  if (request.ops || request.save || is_judged) {
+    constexpr std::int64_t judged_steps = 8;
+    const std::int64_t metered =
+        request.ops || request.save ? request.steps : std::min(request.steps, judged_steps);
+    meter.emplace(request.warm_up, request.warm_up + metered, *runtime);
     options.trace = [traced = std::move(options.trace), metered = meter->hook()](const RanEvent& event) {
       if (traced) traced(event);
       metered(event);
@@ -192,6 +199,13 @@ int bench(const BenchRequest& request, Launch& launch) {
   const std::vector<double> times = run(session, request, *runtime);
   const std::vector<RankFigures> ranks =
       gather_values(launch.endpoint(), figures_of(session, placed->running(), *runtime));
+  std::optional<trace::RunDescription> description;
+  if (is_judged || (trace && !request.inference)) {
+    description = train::describe_run(*runtime, setup, image, classes, launch.links());
+  }
+  std::optional<train::RunPrediction> prediction;
+  if (is_judged) prediction = train::predict_run(*runtime, *description, *meter, build, median(times));
+  if (trace && !request.inference) trace->describe(*description);
   if (trace) {
     const train::StepTrace::Written written = trace->write_all(*runtime, *traced_to);
     at_all_ranks(launch.endpoint(), [&] {
@@ -204,7 +218,7 @@ int bench(const BenchRequest& request, Launch& launch) {
   }
   if (!launch.is_first()) return success;
   std::optional<program::CostTable> costs;
-  if (meter) costs = meter->costs(measure_machine(*runtime));
+  if (request.ops || request.save) costs = meter->costs(measure_machine(*runtime));
   if (request.save) io::write_file(*request.save, costs->text());
 
   const auto images = static_cast<double>(request.batch);
@@ -231,6 +245,7 @@ int bench(const BenchRequest& request, Launch& launch) {
         .add("peak_bytes", session.peak_bytes())
         .add("ready_s", ready_seconds)
         .add("ranks", std::span<const JsonObject>(ranks_json(ranks, launch.endpoint())));
+    if (prediction) add_prediction(report, *prediction);
     if (request.ops) add_operators(report, *costs, request.by, median(times));
     print_line(report);
     return success;
@@ -246,6 +261,7 @@ int bench(const BenchRequest& request, Launch& launch) {
     fmt::print("rank {} at {}: {}\n", rank, launch.endpoint()->host(static_cast<int>(rank)),
                train::transfers_text(ranks[rank].transfers));
   }
+  if (prediction) fmt::print("{}\n", train::prediction_text(*prediction));
   if (request.ops) fmt::print("\n{}", operators_text(*costs, request.by, median(times)));
   return success;
 }

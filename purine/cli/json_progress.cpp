@@ -18,6 +18,14 @@ void add_transfers(JsonObject& object, const trace::TransferUsage& transfers) {
       .add("bytes_received", transfers.bytes_received);
 }
 
+void add_prediction(JsonObject& object, const train::RunPrediction& prediction) {
+  object.add("step_seconds", prediction.measured_step_seconds)
+      .add("predicted_step_seconds", prediction.predicted_step_seconds)
+      .add("one_device_images_per_s", prediction.one_device_images_per_second)
+      .add("speed_up", prediction.speed_up)
+      .add("efficiency", prediction.efficiency);
+}
+
 void JsonProgress::started(const train::RunReport& report) {
   std::vector<std::string> devices;
   for (const Location& device : report.devices) devices.push_back(device.text());
@@ -105,6 +113,7 @@ void JsonProgress::ended(const train::EndReport& report) {
     }
     object.add("ranks", std::span<const JsonObject>(ranks));
   }
+  if (report.prediction) add_prediction(object, *report.prediction);
   print_line(object.add("skipped_images", report.skipped_images)
                  .add("training_seconds", report.training_seconds)
                  .add("trained_images", report.trained_images));

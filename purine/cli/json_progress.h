@@ -8,6 +8,8 @@
 namespace purine::cli {
 
 /// Adds times, in seconds, and what was sent and received.
+/// How fast it was, and was predicted to be.
+void add_prediction(JsonObject& object, const train::RunPrediction& prediction);
 void add_transfers(JsonObject& object, const trace::TransferUsage& transfers);
 
 /// Prints a JSON object a line for everything that a run reports: `event` says what it is

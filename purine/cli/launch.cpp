@@ -10,7 +10,6 @@
 #include "purine/cli/commands.h"
 #include "purine/core/error.h"
 #include "purine/net/launcher.h"
-#include "purine/net/start_up.h"
 #include "purine/session/agreement.h"
 #include "purine/train/rank_reports.h"
 
@@ -50,7 +49,8 @@ std::unique_ptr<Runtime> Launch::make_runtime(const train::LoadedJob& loaded, co
   if (endpoint_) process = {endpoint(), net::own_cores(*endpoint_)};
   if (ranks() > 1) {
     const auto rank = static_cast<std::size_t>(endpoint_->rank());
-    process.network_bytes_per_second = net::measure_links(*endpoint_)[rank].bytes_per_second;
+    links_ = net::measure_links(*endpoint_);
+    process.network_bytes_per_second = links_[rank].bytes_per_second;
   }
   std::unique_ptr<Runtime> runtime;
   at_all_ranks(endpoint(), [&] { runtime = cli::make_runtime(loaded, run, process); });

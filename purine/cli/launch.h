@@ -6,9 +6,11 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "purine/cli/job_target.h"
 #include "purine/cli/requests.h"
+#include "purine/net/start_up.h"
 #include "purine/runtime/endpoint.h"
 #include "purine/session/runtime.h"
 #include "purine/train/job_file.h"
@@ -40,6 +42,9 @@ class Launch {
   /// process has cores for itself. Measures the network before. A collective call.
   std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunRequest& run);
 
+  /// What was measured of the network, by rank; empty before, and if this process is the only one.
+  const std::vector<net::Link>& links() const { return links_; }
+
   /// Calls the body of a command and returns its exit status. What it throws ends the run at all ranks. One
   /// of them prints it, as a line that begins with rank and host: the one at which it happened, or, if that
   /// one is gone, the first that is left.
@@ -50,6 +55,7 @@ class Launch {
 
   std::function<void(const std::string&)> tell_ = {};
   std::unique_ptr<Endpoint> endpoint_;
+  std::vector<net::Link> links_;
 };
 
 }  // namespace purine::cli

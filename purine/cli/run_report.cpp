@@ -3,11 +3,13 @@
 #include <array>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "purine/io/atomic_file.h"
 #include "purine/io/file.h"
 #include "purine/trace/read_traces.h"
 #include "purine/train/run_folder.h"
+#include "purine/train/simulated_changes.h"
 
 namespace purine::cli {
 namespace {
@@ -29,7 +31,10 @@ trace::ReportContext context_of(const fs::path& run_folder) {
 
 void write_report(std::span<const fs::path> traces, const trace::ReportContext& context,
                   const fs::path& output) {
-  io::write_file(output, trace::html_report(trace::read_traces(traces), context));
+  const std::vector<trace::Trace> ranks = trace::read_traces(traces);
+  trace::ReportContext all = context;
+  all.simulated = train::simulate_changes(ranks);
+  io::write_file(output, trace::html_report(ranks, all));
 }
 
 fs::path write_run_report(const fs::path& run_folder) {

@@ -79,7 +79,8 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, const
                          {.resume = request.resume,
                           .numbered_folder = request.new_run,
                           .stop_after = request.stop_after,
-                          .stop = stop});
+                          .stop = stop,
+                          .links = launch.links()});
   if (listener) {
     trainer.add(*listener);
     launch.tell_waits([&](const std::string& text) { listener->note(text); });

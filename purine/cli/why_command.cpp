@@ -7,6 +7,7 @@
 #include "purine/core/error.h"
 #include "purine/trace/read_traces.h"
 #include "purine/trace/why.h"
+#include "purine/train/simulated_changes.h"
 
 namespace purine::cli {
 
@@ -14,10 +15,11 @@ int why(const WhyRequest& request) {
   const std::vector<std::filesystem::path> paths(request.traces.begin(), request.traces.end());
   const std::vector<trace::Trace> traces = trace::read_traces(paths);
   const trace::Timeline timeline(traces);
-  const trace::Explanation explanation = trace::explain(timeline, trace::critical_path(timeline));
+  trace::Explanation explanation = trace::explain(timeline, trace::critical_path(timeline));
   if (explanation.steps == 0) {
     throw Error("trace", "holds no whole iteration", "trace a few steps").at(request.traces.front());
   }
+  explanation.simulated = train::simulate_changes(traces);
   fmt::print("{}", request.json ? trace::why_json(explanation) + "\n" : trace::why_text(explanation));
   return success;
 }

@@ -1,18 +1,21 @@
 // A run as one page that a browser shows without a network.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
 #include "purine/trace/trace.h"
+#include "purine/trace/why.h"
 
 namespace purine::trace {
 
 /// What a report shows besides traces. All may be empty.
 struct ReportContext {
-  std::string title;    ///< of the run, for people
-  std::string job;      ///< the job file's text
-  std::string metrics;  ///< lines of metrics.jsonl; one that can't be read is left out
+  std::string title;                           ///< of the run, for people
+  std::string job;                             ///< the job file's text
+  std::string metrics;                         ///< lines of metrics.jsonl; one that can't be read is left out
+  std::optional<SimulatedRun> simulated = {};  ///< of the job and of others; see Explanation
 };
 
 /// The page: why a step takes so long, the timeline of all ranks, how transfers and computing overlap, memory

@@ -61,6 +61,7 @@ class Builder {
         timeline_(ranks),
         path_(critical_path(timeline_)),
         explanation_(explain(timeline_, path_)) {
+    explanation_.simulated = context.simulated;
     origin_ = std::numeric_limits<std::int64_t>::max();
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       lanes_.push_back(lanes_of(timeline_, rank));

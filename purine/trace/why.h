@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,17 +46,31 @@ struct WhatIf {
   double seconds = 0;
 };
 
+/// What training would be like if the job were another one, by simulating both.
+struct SimulatedChange {
+  std::string what;
+  double step_seconds = 0;
+  double images_per_second = 0;
+};
+
+/// The run of a trace, simulated with what the trace says that its operators take.
+struct SimulatedRun {
+  SimulatedChange as_it_was;
+  std::vector<SimulatedChange> changes;
+};
+
 struct Explanation {
   std::int64_t steps = 0;
   double step_seconds = 0;
   std::vector<PathShare> uses;       ///< compute, data, copy, transfer, idle: they add up to the step
   std::vector<PathShare> operators;  ///< compute by type of operator, the largest first
   std::vector<RankUse> ranks;
-  std::vector<Cause> causes;      ///< at most three, the largest first
-  double replayed_seconds = 0;    ///< what replaying the trace as it is gives for a step; see replayed_step
-  std::vector<WhatIf> what_ifs;   ///< only if that is near the step that was measured
-  std::uint64_t dropped = 0;      ///< events that are missing in the traces
-  bool has_dependencies = false;  ///< if not, the path follows workers alone
+  std::vector<Cause> causes;     ///< at most three, the largest first
+  double replayed_seconds = 0;   ///< what replaying the trace as it is gives for a step; see replayed_step
+  std::vector<WhatIf> what_ifs;  ///< only if that is near the step that was measured
+  std::optional<SimulatedRun> simulated = {};  ///< by whoever can simulate it
+  std::uint64_t dropped = 0;                   ///< events that are missing in the traces
+  bool has_dependencies = false;               ///< if not, the path follows workers alone
 };
 
 /// The name of a use: `compute`, `data`, `copy`, `transfer`, `idle`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "purine/io/json_text.h"
 #include "purine/trace/why.h"
@@ -36,6 +37,11 @@ std::string json(const Cause& cause) {
   return fmt::format("{{\"what\":{},\"seconds\":{},\"share\":{},\"text\":{},\"hint\":{}}}",
                      json_text(cause.what), json_number(cause.seconds), json_number(cause.share),
                      json_text(cause.text), json_text(cause.hint));
+}
+
+std::string json(const SimulatedChange& change) {
+  return fmt::format("{{\"what\":{},\"step_seconds\":{},\"images_per_s\":{}}}", json_text(change.what),
+                     json_number(change.step_seconds), json_number(change.images_per_second));
 }
 
 template <typename Each>
@@ -100,6 +106,17 @@ std::string why_text(const Explanation& explanation) {
          1000 * explanation.replayed_seconds,
          100 * (explanation.replayed_seconds / explanation.step_seconds - 1));
   }
+  if (const std::optional<SimulatedRun>& simulated = explanation.simulated) {
+    const double rate = simulated->as_it_was.images_per_second;
+    line("\n{:<40} {:>10} {:>12} {:>8}", "by simulating the job", "ms a step", "images/s", "change");
+    for (const SimulatedChange& each : simulated->changes) {
+      line("{:<40} {:>10.3f} {:>12.2f} {:>+7.1f}%", each.what, 1000 * each.step_seconds,
+           each.images_per_second, 100 * (each.images_per_second / rate - 1));
+    }
+    line("{:<40} {:>10.3f} {:>12.2f}", "nothing changed", 1000 * simulated->as_it_was.step_seconds, rate);
+    line("{:<40} {:>+9.1f}%", "the simulation's own error",
+         100 * (simulated->as_it_was.step_seconds / explanation.step_seconds - 1));
+  }
   if (!explanation.causes.empty()) line("\nWhat takes the most:");
   for (std::size_t i = 0; i < explanation.causes.size(); ++i) {
     const Cause& cause = explanation.causes[i];
@@ -110,13 +127,19 @@ std::string why_text(const Explanation& explanation) {
 }
 
 std::string why_json(const Explanation& explanation) {
+  std::string simulated;
+  if (explanation.simulated) {
+    simulated =
+        fmt::format(",\"simulated\":{{\"as_it_was\":{},\"changes\":{}}}",
+                    json(explanation.simulated->as_it_was), json_list(explanation.simulated->changes));
+  }
   return fmt::format(
       "{{\"steps\":{},\"step_seconds\":{},\"dropped_events\":{},\"has_dependencies\":{},\"path\":{},"
-      "\"operators\":{},\"ranks\":{},\"causes\":{},\"replayed_seconds\":{},\"what_ifs\":{}}}",
+      "\"operators\":{},\"ranks\":{},\"causes\":{},\"replayed_seconds\":{},\"what_ifs\":{}{}}}",
       explanation.steps, json_number(explanation.step_seconds), explanation.dropped,
       explanation.has_dependencies, json_list(explanation.uses), json_list(explanation.operators),
       json_list(explanation.ranks), json_list(explanation.causes), json_number(explanation.replayed_seconds),
-      json_list(explanation.what_ifs));
+      json_list(explanation.what_ifs), simulated);
 }
 
 }  // namespace purine::trace

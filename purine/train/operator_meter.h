@@ -18,6 +18,9 @@ class OperatorMeter {
   /// Iterations [first, end) of a session of this runtime.
   OperatorMeter(std::int64_t first, std::int64_t end, const Runtime& runtime);
 
+  /// Measures those in place of them; there is room for no more than there were.
+  void set_iterations(std::int64_t first, std::int64_t end) { recorder_.set_iterations(first, end); }
+
   std::function<void(const RanEvent&)> hook();
   /// The operators that ran, in the program's order, each with the median over iterations of the time that
   /// its parts took together. While the session lives and doesn't run.

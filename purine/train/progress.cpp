@@ -191,6 +191,7 @@ void Progress::ended(const EndReport& report) {
     const RankReport& each = report.ranks[rank];
     print_line(fmt::format("rank {} at {}: {}", rank, each.host, transfers_text(each.transfers)));
   }
+  if (report.prediction) print_line(prediction_text(*report.prediction));
   if (report.skipped_images > 0) {
     print_line(fmt::format("{} broken image{} left out", report.skipped_images,
                            report.skipped_images == 1 ? " was" : "s were"));

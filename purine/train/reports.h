@@ -12,6 +12,7 @@
 #include "purine/trace/transfer_meter.h"
 #include "purine/train/job.h"
 #include "purine/train/run_folder.h"
+#include "purine/train/run_prediction.h"
 
 namespace purine::train {
 
@@ -109,6 +110,8 @@ struct EndReport {
   std::string placement = {};  ///< as in RunReport
   /// By rank, where there are several.
   std::vector<RankReport> ranks = {};
+  /// Of a run over several, with what its first steps measured.
+  std::optional<RunPrediction> prediction = {};
 };
 
 /// Is told what happens, by the thread that trains.

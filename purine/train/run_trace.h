@@ -26,6 +26,10 @@ class RunTrace {
   void compare_clocks(const Runtime& runtime) {
     if (trace_) trace_->compare_clocks(runtime);
   }
+  /// What the trace tells of the run; see StepTrace::describe.
+  void describe(const trace::RunDescription& run) {
+    if (trace_) trace_->describe(run);
+  }
   /// For the session; empty if nothing is traced.
   std::function<void(const RanEvent&)> hook();
   /// The steps after which all that is traced is done; 0 if nothing is.

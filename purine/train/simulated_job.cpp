@@ -15,13 +15,11 @@
 namespace purine::train {
 namespace {
 
-PlacedGraph place(const LoadedJob& loaded, const SimulatedImages& images) {
-  const auto build = [&](Graph& graph, Location device) {
-    const data::Batch batch = data::synthetic(
-        graph, {.batch = loaded.job.data.batch, .image = images.image, .classes = images.classes, .seed = 1});
-    build_training(batch, loaded.job, images.classes, 1, device);
-  };
-  return locating_mistakes(loaded, [&] { return PlacedGraph(parallel_setup(loaded), build); });
+PlacedGraph place(const LoadedJob& loaded, const BuildJob& build) {
+  return locating_mistakes(loaded, [&] {
+    return PlacedGraph(parallel_setup(loaded),
+                       [&](Graph& graph, Location device) { build(loaded.job, graph, device); });
+  });
 }
 
 double images_per_second(const LoadedJob& loaded, const sim::SimulationResult& result) {
@@ -61,11 +59,24 @@ LoadedJob on_cluster(LoadedJob loaded, const sim::Cluster& cluster, const std::s
                       at_every_rank ? static_cast<int>(cluster.hosts.size()) : 0);
 }
 
+BuildJob training_on(const SimulatedImages& images) {
+  return [images](const Job& job, Graph& graph, Location device) {
+    const data::Batch batch = data::synthetic(
+        graph, {.batch = job.data.batch, .image = images.image, .classes = images.classes, .seed = 1});
+    build_training(batch, job, images.classes, 1, device);
+  };
+}
+
 SimulatedJob simulate(const LoadedJob& loaded, const SimulatedImages& images, const sim::Cluster& cluster,
+                      const SimulatedJobOptions& options) {
+  return simulate(loaded, training_on(images), cluster, options);
+}
+
+SimulatedJob simulate(const LoadedJob& loaded, const BuildJob& build, const sim::Cluster& cluster,
                       const SimulatedJobOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const ParallelSetup setup = parallel_setup(loaded);
-  PlacedGraph placed = place(loaded, images);
+  PlacedGraph placed = place(loaded, build);
   SimulatedJob simulated;
   simulated.divide_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   simulated.setup = setup.text();
@@ -86,7 +97,7 @@ SimulatedJob simulate(const LoadedJob& loaded, const SimulatedImages& images, co
   alone.job.data.batch = (loaded.job.data.batch + count - 1) / count;
   sim::SimulationOptions simulation = options.simulation;
   simulation.trace = false;
-  PlacedGraph one = place(alone, images);
+  PlacedGraph one = place(alone, build);
   simulated.one_device_images_per_second =
       images_per_second(alone, sim::simulate(one.running(), cluster, simulation));
   return simulated;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "purine/data/source.h"
+#include "purine/graph/graph.h"
 #include "purine/sim/cluster.h"
 #include "purine/sim/simulation.h"
 #include "purine/train/job_file.h"
@@ -53,9 +55,17 @@ struct SimulatedJob {
 LoadedJob on_cluster(LoadedJob loaded, const sim::Cluster& cluster, const std::string& devices,
                      const std::string& origin);
 
+/// Adds to a graph, on one device, all that a job computes.
+using BuildJob = std::function<void(const Job& job, Graph& graph, Location device)>;
+/// Its training on such images, which come from memory.
+BuildJob training_on(const SimulatedImages& images);
+
 /// Builds the job's network, loss, gradients and updates, divides them as [parallel] says, and simulates the
 /// steps. Images come from memory: decoding them costs nothing.
 SimulatedJob simulate(const LoadedJob& loaded, const SimulatedImages& images, const sim::Cluster& cluster,
+                      const SimulatedJobOptions& options = {});
+/// The same of whatever `build` makes of the job.
+SimulatedJob simulate(const LoadedJob& loaded, const BuildJob& build, const sim::Cluster& cluster,
                       const SimulatedJobOptions& options = {});
 
 }  // namespace purine::train

@@ -250,6 +250,7 @@ trace::Trace StepTrace::assemble() const {
   }
   trace.rank = rank_;
   trace.about = about_;
+  if (rank_ == 0) trace.run = run_;
   trace.sort();
   spread_sends(trace, sends_track_);
   leave_out_empty_queues(trace, workers_);

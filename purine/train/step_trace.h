@@ -30,6 +30,8 @@ class StepTrace {
   /// Compares this rank's clock with rank 0's, before the run; `write_all` does it again, and takes what lies
   /// between for even. A collective call.
   void compare_clocks(const Runtime& runtime);
+  /// What rank 0's trace tells of the run, so that it can be simulated.
+  void describe(trace::RunDescription run) { run_ = std::move(run); }
   std::int64_t end() const { return end_; }
   /// True if anything was recorded.
   bool has_events() const { return first_program_.load() != nullptr; }
@@ -64,6 +66,7 @@ class StepTrace {
   std::uint64_t max_bytes_;
   trace::Recorder recorder_;
   std::vector<std::pair<std::string, std::string>> about_;
+  std::optional<trace::RunDescription> run_;
   std::vector<net::ClockOffset> clocks_;  // one or two, in order of time
   // The programs that events came from: a session has one for whole batches and one for an epoch's last.
   // Their operators are numbered one behind the other.

@@ -19,10 +19,13 @@
 #include "purine/train/metrics_log.h"
 #include "purine/train/network.h"
 #include "purine/train/notes.h"
+#include "purine/train/operator_meter.h"
 #include "purine/train/parallel_section.h"
 #include "purine/train/placed_graph.h"
 #include "purine/train/rank_reports.h"
+#include "purine/train/run_description.h"
 #include "purine/train/run_folder.h"
+#include "purine/train/run_prediction.h"
 #include "purine/train/run_store.h"
 #include "purine/train/run_trace.h"
 #include "purine/train/step_error.h"
@@ -36,6 +39,9 @@ using Clock = std::chrono::steady_clock;
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
+
+// Whose operators tell what a run should take.
+constexpr std::int64_t metered_steps = 8;
 
 std::int64_t next_multiple(std::int64_t value, std::int64_t of) {
   return (value / of + 1) * of;
@@ -88,6 +94,9 @@ class Trainer::Implementation {
   bool is_due(std::int64_t every_epochs) const;
   void tell_of_failure();
   void tell_other_ranks(const std::exception& error);
+  std::function<void(const RanEvent&)> hook();
+  void describe();
+  std::optional<RunPrediction> predict();
   EndReport end(RunEnd reason);
 
   Runtime& runtime_;
@@ -107,7 +116,9 @@ class Trainer::Implementation {
   std::optional<PlacedGraph> graph_;
   TrainingTensors tensors_;  // of the graph that runs
   GraphIdentity identity_;
-  RunTrace trace_;  // outlives the session, which calls it
+  RunTrace trace_;  // outlives the session, which calls it; so does the meter
+  std::optional<OperatorMeter> meter_;
+  trace::RunDescription description_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Evaluator> evaluator_;
 
@@ -138,7 +149,7 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
   session_options.seed = static_cast<std::uint64_t>(this->job().train.seed);
   session_options.waits = tell_of_wait();
   session_options.notice_after = notice_after(this->job().parallel.stall_limit);
-  session_options.trace = trace_.hook();
+  session_options.trace = hook();
   session_ = std::make_unique<Session>(runtime, graph_->running(), std::move(session_options));
   evaluator_ = std::make_unique<Evaluator>(
       runtime, setup_, task_, test_set_,
@@ -212,6 +223,7 @@ EndReport Trainer::Implementation::run_here() {
   });
   report_start();
   has_started_ = true;
+  describe();
   trace_.compare_clocks(runtime_);
   return is_complete ? end(RunEnd::finished) : train();
 }
@@ -431,6 +443,36 @@ std::function<void(const RankWait&)> Trainer::Implementation::tell_of_wait() {
   };
 }
 
+// What is traced, and the operators of a few steps, by which a run over several ranks is judged.
+std::function<void(const RanEvent&)> Trainer::Implementation::hook() {
+  if (runtime_.ranks() == 1) return trace_.hook();
+  meter_.emplace(0, metered_steps, runtime_);
+  return [traced = trace_.hook(), metered = meter_->hook()](const RanEvent& event) {
+    if (traced) traced(event);
+    metered(event);
+  };
+}
+
+void Trainer::Implementation::describe() {
+  if (!meter_ && trace_.end() == 0) return;
+  description_ = describe_run(runtime_, setup_, task_.image, task_.classes, options_.links);
+  trace_.describe(description_);
+  if (!meter_) return;
+  constexpr std::int64_t warm_up = 2;  // the first steps take longer
+  meter_->set_iterations(state_.step + warm_up, state_.step + warm_up + metered_steps);
+}
+
+std::optional<RunPrediction> Trainer::Implementation::predict() {
+  if (!meter_ || state_.step == first_step_) return std::nullopt;
+  const BuildJob build = [this](const Job& job, Graph& graph, Location device) {
+    build_training(training_source(graph, job, training_set_), job, task_.classes, steps_per_epoch_, device);
+  };
+  // At rank 0, which alone counts them.
+  const double images = static_cast<double>(std::max<std::int64_t>(sums_.trained_images(), 1));
+  return predict_run(runtime_, description_, *meter_, build,
+                     sums_.training_seconds() * static_cast<double>(job().data.batch) / images);
+}
+
 EndReport Trainer::Implementation::end(RunEnd reason) {
   write_trace(true);
   EndReport report;
@@ -449,6 +491,7 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   if (Endpoint* endpoint = runtime_.endpoint()) {
     report.ranks = gather_rank_reports(*endpoint, transfers_);
   }
+  report.prediction = predict();
   report.skipped_images = static_cast<std::int64_t>(gather_skipped(runtime_, job(), *skipped_).size());
   report.training_seconds = sums_.training_seconds();
   report.trained_images = sums_.trained_images();

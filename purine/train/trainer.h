@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "purine/net/start_up.h"
 #include "purine/session/runtime.h"
 #include "purine/train/job_file.h"
 #include "purine/train/reports.h"
@@ -22,6 +23,8 @@ struct TrainerOptions {
   std::int64_t stop_after = 0;
   /// When a stop is requested, the steps under way are finished and saved.
   std::stop_token stop = {};
+  /// What was measured of the network, by rank, for traces and for what is said of the run's speed.
+  std::vector<net::Link> links = {};
 };
 
 /// Trains a job in a run folder (RunPaths says what it then holds). Training and evaluation graphs, on the

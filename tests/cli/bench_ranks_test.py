@@ -43,11 +43,29 @@ class BenchRanksTest(LaunchedTest):
         lines = self.bench(2, "--trace", "trace.json").splitlines()
         self.assertIn("2 devices: data parallelism over cpu:0 at each of 2 ranks (data=2)", lines)
         for rank in range(2):
-            self.assertRegex(lines[rank - 2], rf"^rank {rank} at \S+: [\d.]+ s of transfers, [\d.]+% of it under operators, "
+            self.assertRegex(lines[rank - 3], rf"^rank {rank} at \S+: [\d.]+ s of transfers, [\d.]+% of it under operators, "
                              r"[\d.]+ s exposed; sent 13\.8 MB, received 13\.8 MB$")
+        self.assertRegex(lines[-1], r"^a step took [\d.]+ ms and was predicted to take [\d.]+ ms \([+-][\d.]+%\); [\d.]+ times one device "
+                         r"with its share of the batch, efficiency [\d.]+%$")
         for name, rank in (("trace.json", 0), ("trace.rank1.json", 1)):
             events = json.loads((self.folder / name).read_text(encoding="utf-8"))["traceEvents"]
             self.assertEqual({event["args"]["location"] for event in events if event["ph"] == "X"}, {f"{rank}/cpu:0"})
+
+    def test_a_step_is_predicted_from_what_its_operators_took(self):
+        for options in ([], ["--scheme", "sharded"], ["--inference"]):
+            report = self.report(2, *options)
+            self.assertAlmostEqual(report["step_seconds"], 8 / report["images_per_s_median"], delta=1e-6 * report["step_seconds"])
+            self.assertGreater(report["predicted_step_seconds"], 0)
+            self.assertAlmostEqual(report["speed_up"], 8 / report["step_seconds"] / report["one_device_images_per_s"], places=4)
+            self.assertAlmostEqual(report["efficiency"], report["speed_up"] / 2, places=6)
+
+    def test_a_trace_of_ranks_tells_what_other_schemes_would_take(self):
+        self.bench(2, "--trace", "trace.json")
+        why = self.purine("why", "trace.json", "--json").json()
+        self.assertEqual([change["what"] for change in why["simulated"]["changes"]],
+                         ["a batch of 16, twice as large", *(f"the scheme {name}" for name in ("sharded", "tensor", "hybrid", "pipeline"))])
+        for change in [why["simulated"]["as_it_was"], *why["simulated"]["changes"]]:
+            self.assertGreater(change["images_per_s"], 0)
 
     def test_a_mistake_is_told_once(self):
         _, error = self.ranks(2, "bench", "lenett", status=2)

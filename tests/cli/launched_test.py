@@ -30,6 +30,8 @@ class RanksTest(LaunchedTest):
                 self.assertRegex(lines[1 + rank], rf"^{rank} +\S+ .* cpu:0 +\d+ +[\d.]+ Gbit/s, \d+ us$")
             self.assertIn(f"{count} devices: data parallelism over cpu:0 at each of {count} ranks (data={count})", lines)
             self.assertEqual(sum(line.startswith("test accuracy ") for line in lines), 1, "rank 0 alone speaks")
+            (speed,) = [line for line in lines if line.startswith("a step took ")]
+            self.assertRegex(speed, r" and was predicted to take [\d.]+ ms .* times one device .*, efficiency [\d.]+%$")
 
     def test_any_scheme_over_two_ranks(self):
         self.write_lenet()
@@ -171,6 +173,9 @@ class RanksTest(LaunchedTest):
         self.assertGreater(events[0]["ranks"][0]["bytes_per_s_to_next"], 0)
         self.assertEqual(events[1]["devices"], ["0/cpu:0", "1/cpu:0"])
         self.assertEqual([event["event"] for event in events].count("end"), 1)
+        (end,) = [event for event in events if event["event"] == "end"]
+        self.assertGreater(end["predicted_step_seconds"], 0)
+        self.assertAlmostEqual(end["efficiency"], end["speed_up"] / 2, places=6)
 
 
 if __name__ == "__main__":

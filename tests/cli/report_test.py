@@ -131,6 +131,11 @@ class ReportTest(CommandTest):
         browser.mouse("mouseReleased", x - 100, y, button="left", clickCount=1)
         self.assertGreater(browser.value("purine.timeline.begin"), begin)
 
+        # What other jobs would take.
+        what_ifs = browser.value("document.getElementById('what-ifs').textContent")
+        self.assertIn("By simulating the job", what_ifs)
+        self.assertIn(", twice as large", what_ifs)
+
         # Finding: the match is shown, and told of under the pointer.
         browser.value("document.getElementById('search').focus()")
         browser.write("conv2d_weight_gradient block2")

@@ -115,14 +115,44 @@ class SimulateTest(CommandTest):
 
     def test_a_trace_in_virtual_time(self):
         answer = self.simulate("lenet", "--batch", 16, "--cluster", self.cluster(), "--steps", 3, "--trace", "trace.json")
-        trace = json.loads((self.folder / "trace.json").read_text(encoding="utf-8"))
-        operators = [event for event in trace["traceEvents"] if event["ph"] == "X"]
-        self.assertEqual({event["args"]["iteration"] for event in operators}, {2, 3, 4})
-        names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"}
-        self.assertIn("0 0/cpu:0 worker 0", names)
-        self.assertIn("1 sends 0", names)
-        length = max(event["ts"] + event["dur"] for event in operators) - min(event["ts"] for event in operators)
-        self.assertGreater(length, 2.5e6 * answer["step_seconds"])
+        for name, rank in (("trace.json", 0), ("trace.rank1.json", 1)):
+            events = json.loads((self.folder / name).read_text(encoding="utf-8"))["traceEvents"]
+            operators = [event for event in events if event["ph"] == "X"]
+            self.assertEqual({event["args"]["location"] for event in operators}, {f"{rank}/cpu:0"})
+            self.assertEqual({event["args"]["iteration"] for event in operators}, {2, 3, 4})
+            names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+            self.assertEqual(names, {"worker 0", "receives", *(name for name in names if name.startswith("sends "))})
+            self.assertIn("sends 0", names)
+            length = max(event["ts"] + event["dur"] for event in operators) - min(event["ts"] for event in operators)
+            self.assertGreater(length, 2.5e6 * answer["step_seconds"])
+
+    def test_a_simulated_trace_is_explained_as_one_of_a_run(self):
+        arguments = ["lenet", "--cluster", self.cluster(rate=0.5)]
+        simulated = self.simulate(*arguments, "--batch", 16, "--trace", "trace.json")
+        why = self.purine("why", "trace.json", "--json").json()
+        self.assertTrue(why["has_dependencies"])
+        self.assertAlmostEqual(why["step_seconds"], simulated["step_seconds"], delta=0.05 * simulated["step_seconds"])
+        self.assertEqual([rank["host"] for rank in why["ranks"]], ["core", "core"])
+        self.assertEqual(why["causes"][0]["what"], "transfer")
+        page = self.purine("report", "trace.json").output.strip()
+        self.assertIn('["time","simulated"]', (self.folder / page).read_text(encoding="utf-8"))
+
+    def test_a_trace_tells_what_another_batch_and_other_schemes_would_take(self):
+        arguments = ["lenet", "--cluster", self.cluster(rate=0.5)]
+        self.simulate(*arguments, "--batch", 16, "--trace", "trace.json")
+        simulated = self.purine("why", "trace.json", "--json").json()["simulated"]
+        expected = {"nothing changed": ["--batch", 16], "a batch of 32, twice as large": ["--batch", 32]}
+        for scheme in ("sharded", "tensor", "hybrid", "pipeline"):
+            expected[f"the scheme {scheme}"] = ["--batch", 16, "--scheme", scheme]
+        changes = {change["what"]: change for change in [simulated["as_it_was"], *simulated["changes"]]}
+        self.assertEqual(set(changes), set(expected))
+        for what, options in expected.items():
+            answer = self.simulate(*arguments, *options)
+            for key in ("step_seconds", "images_per_s"):
+                self.assertAlmostEqual(changes[what][key], answer[key], delta=0.01 * answer[key], msg=what)
+        text = self.purine("why", "trace.json").output
+        self.assertRegex(text, r"\na batch of 32, twice as large +[\d.]+ +[\d.]+ +\+[\d.]+%\n")
+        self.assertRegex(text, r"\nthe simulation's own error +[+-]\d+\.\d%\n")
 
     def test_too_little_memory(self):
         self.write_job(model={"name": "vgg16"}, data={"batch": 64})

@@ -180,17 +180,24 @@ TEST(ProgressTest, TellsWhereTheResultsLie) {
     report.trace = "runs/digits/trace.json";
     report.skipped_images = 2;
     report.training_seconds = 61;
+    report.prediction = RunPrediction{.measured_step_seconds = 0.02,
+                                      .predicted_step_seconds = 0.018,
+                                      .one_device_images_per_second = 100,
+                                      .speed_up = 1.6,
+                                      .efficiency = 0.8};
     progress.ended(report);
   }
   const std::string text = output.text();
-  EXPECT_TRUE(
-      text.ends_with("finished 20 steps; 1:01 of training\n"
-                     "2 broken images were left out\n"
-                     "test accuracy  91.42% of 10,000 images (loss 0.2500)\n"
-                     "checkpoint     runs/digits/checkpoints/step-00000020.safetensors\n"
-                     "metrics        runs/digits/metrics.jsonl\n"
-                     "TensorBoard    runs/digits/events\n"
-                     "trace          runs/digits/trace.json\n"))
+  EXPECT_TRUE(text.ends_with(
+      "finished 20 steps; 1:01 of training\n"
+      "a step took 20.00 ms and was predicted to take 18.00 ms (-10.0%); 1.60 times one device "
+      "with its share of the batch, efficiency 80.0%\n"
+      "2 broken images were left out\n"
+      "test accuracy  91.42% of 10,000 images (loss 0.2500)\n"
+      "checkpoint     runs/digits/checkpoints/step-00000020.safetensors\n"
+      "metrics        runs/digits/metrics.jsonl\n"
+      "TensorBoard    runs/digits/events\n"
+      "trace          runs/digits/trace.json\n"))
       << text;
 }
 

@@ -133,6 +133,24 @@ const std::map<std::string, std::string>& sections() {
   return all;
 }
 
+TEST_F(TrainRanksTest, TheEndTellsWhatASimulationOfItSays) {
+  int runs = 0;
+  for (const char* section : {"", "scheme = \"sharded\"\n", "devices = \"cpu:0-1\"\n"}) {
+    SCOPED_TRACE(section);
+    const EndReport report = run("run" + std::to_string(runs++), {.parallel = section, .ranks = 2});
+    ASSERT_TRUE(report.prediction);
+    const RunPrediction& prediction = *report.prediction;
+    EXPECT_NEAR(prediction.measured_step_seconds,
+                4 * report.training_seconds / static_cast<double>(report.trained_images), 1e-9);
+    EXPECT_GT(prediction.predicted_step_seconds, 0);
+    EXPECT_NEAR(prediction.speed_up,
+                4 / prediction.measured_step_seconds / prediction.one_device_images_per_second, 1e-9);
+    EXPECT_NEAR(prediction.efficiency, prediction.speed_up / report.devices, 1e-12);
+  }
+  EXPECT_FALSE(run("one", {}).prediction);
+  EXPECT_FALSE(run("other", {.parallel = "devices = \"emu:0\"\n", .ranks = 2}).prediction);
+}
+
 TEST_F(TrainRanksTest, AnySchemeOverTwoRanksTrainsAsOneProcessDoes) {
   Recorder one;
   run("one", {}, &one);

@@ -37,8 +37,25 @@ function fillWhatIfs(why) {
     return element('tr', {}, element('td', {}, what), element('td', {}, text));
   });
   const section = document.getElementById('what-ifs');
-  section.hidden = rows.length === 0;
-  section.replaceChildren(element('h3', {}, `By replaying the trace, whose own error is ${shareText(error)}`), element('table', {}, ...rows));
+  const simulated = simulatedRows(why);
+  section.hidden = rows.length + simulated.length === 0;
+  section.replaceChildren(
+    ...(rows.length > 0 ? [element('h3', {}, `By replaying the trace, whose own error is ${shareText(error)}`), element('table', {}, ...rows)] : []),
+    ...simulated);
+}
+
+/** What a simulation says of another batch and of other schemes, against what it says of the job as it was. */
+function simulatedRows(why) {
+  if (!why.simulated) return [];
+  const {as_it_was: own, changes} = why.simulated;
+  const error = Math.abs(own.step_seconds / why.step_seconds - 1);
+  const rows = changes.map(({what, step_seconds, images_per_s}) => {
+    const change = images_per_s / own.images_per_s - 1;
+    return element('tr', {}, element('td', {}, what), element('td', {},
+      `${timeText(step_seconds * 1e9)} a step, ${change < 0 ? '−' : '+'}${shareText(Math.abs(change))} images a second`));
+  });
+  return rows.length === 0 ? []
+    : [element('h3', {}, `By simulating the job, whose own error is ${shareText(error)}`), element('table', {}, ...rows)];
 }
 
 function fillTimeline(data) {
