@@ -1,13 +1,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "purine/cli/commands.h"
 #include "purine/cli/json_object.h"
 #include "purine/cli/simulated_target.h"
+#include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
+#include "purine/trace/read_traces.h"
+#include "purine/train/parallel_section.h"
 #include "purine/train/progress.h"
 #include "purine/train/simulated_job.h"
 
@@ -145,6 +151,30 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
       1e6 * result.simulate_seconds / executions, job.divide_seconds, result.freeze_seconds);
 }
 
+// One a rank, beside each other as those of a run. What ran can be simulated again.
+void write_traces(const std::filesystem::path& path, const SimulateRequest& request,
+                  const SimulatedTarget& target, std::vector<trace::Trace> traces) {
+  train::Job job = target.loaded.job;
+  job.parallel.devices = train::devices_text(train::parallel_setup(target.loaded).devices());
+  const data::ImageSize& image = target.images.image;
+  traces.front().run = {train::job_text(job),
+                        io::read_file(request.target.cluster),
+                        {image.channels, image.height, image.width},
+                        target.images.classes};
+  const auto begin_of = [](const trace::Trace& trace) {
+    return trace.events.empty() ? std::numeric_limits<std::int64_t>::max() : trace.events.front().begin;
+  };
+  std::int64_t origin = std::numeric_limits<std::int64_t>::max();
+  for (const trace::Trace& trace : traces) origin = std::min(origin, begin_of(trace));
+  for (trace::Trace& trace : traces) {
+    trace.about.emplace_back("cluster", target.cluster.name);
+    trace.about.emplace_back("model", target.loaded.job.model.name);
+    trace.about.emplace_back("batch", std::to_string(target.loaded.job.data.batch));
+    trace.about.emplace_back("time", "simulated");
+    trace::write_chrome_trace(trace::rank_file(path, trace.rank), trace, {.origin = origin});
+  }
+}
+
 }  // namespace
 
 int simulate(const SimulateRequest& request) {
@@ -157,7 +187,7 @@ int simulate(const SimulateRequest& request) {
   options.simulation.barrier = request.barrier;
   options.simulation.trace = request.trace.has_value();
   const train::SimulatedJob job = train::simulate(target.loaded, target.images, target.cluster, options);
-  if (request.trace) trace::write_chrome_trace(*request.trace, job.result.trace);
+  if (request.trace) write_traces(*request.trace, request, target, job.result.traces);
   if (request.json) {
     print_json(request, job, target.cluster, target.images);
   } else {

@@ -8,7 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include "purine/core/dtype.h"
+#include "purine/graph/contract.h"
 #include "purine/program/cost_table.h"
+#include "purine/sim/cluster.h"
 #include "purine/trace/trace.h"
 
 namespace purine::sim {
@@ -16,6 +19,7 @@ namespace purine::sim {
 struct MeasuredCost {
   double seconds = 0;  ///< of one execution, all parts one after the other
   int parts = 1;
+  Cost cost = {};  ///< what its contract counts
 };
 
 /// Costs by type of operator, and shapes and layouts of what it takes and makes.
@@ -31,6 +35,11 @@ class CostTable {
 
   /// Null where nothing was measured. `shapes` as Program::shapes writes them.
   const MeasuredCost* find(std::string_view type, std::string_view shapes) const;
+  /// Of the measured operators of a type, the one whose cost is nearest by a processor's roofline; null if
+  /// none of them has a cost. What was measured of it, times the ratio of the two rooflines, is the best
+  /// guess for an operator that was not.
+  const MeasuredCost* most_alike(std::string_view type, const Cost& cost, DType dtype,
+                                 const Processor& processor) const;
   void set(std::string_view type, std::string_view shapes, const MeasuredCost& cost);
   std::size_t size() const { return costs_.size(); }
 

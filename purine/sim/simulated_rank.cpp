@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 
@@ -96,9 +95,7 @@ std::vector<Link*> SimulatedRank::way_of(std::uint32_t op) {
 }
 
 void SimulatedRank::plan_costs() {
-  // By type: of the measured operators, what they take and what their devices' rooflines say.
-  std::map<std::string_view, std::pair<double, double>> calibrations;
-  std::vector<std::uint32_t> unmeasured;
+  const CostTable* const costs = shared_.options.costs_at(rank_);
   plans_.resize(program_->operator_count());
   for (std::uint32_t op = 0; op < program_->operator_count(); ++op) {
     Plan& plan = plans_[op];
@@ -128,26 +125,19 @@ void SimulatedRank::plan_costs() {
     constexpr double worth_dividing = 50e-6;
     if (on_cpu && roofline > worth_dividing) plan.parts = workers_of(location);
     plan.seconds = roofline / plan.parts + start;
-    if (shared_.options.costs == nullptr || location.kind != shared_.options.costs_of) continue;
-    const MeasuredCost* const measured =
-        shared_.options.costs->find(program_->type(op), program_->shapes(op));
-    if (measured == nullptr) {
-      unmeasured.push_back(op);
-      continue;
+    if (costs == nullptr || location.kind != shared_.options.costs_of) continue;
+    double scale = 1;
+    const MeasuredCost* measured = costs->find(program_->type(op), program_->shapes(op));
+    if (measured != nullptr) {
+      ++measured_;
+    } else {
+      measured = costs->most_alike(program_->type(op), program_->cost(op), program_->dtype(op), processor);
+      if (measured == nullptr) continue;
+      scale = roofline / processor.seconds(measured->cost, program_->dtype(op));
     }
-    ++measured_;
-    auto& [taken, expected] = calibrations[program_->type(op)];
-    taken += measured->seconds;
-    expected += roofline;
     // The kernel chose its parts, and each was timed with its start.
     plan.parts = on_cpu ? measured->parts : 1;
-    plan.seconds = measured->seconds / plan.parts;
-  }
-  for (const std::uint32_t op : unmeasured) {
-    const auto found = calibrations.find(program_->type(op));
-    if (found != calibrations.end() && found->second.second > 0) {
-      plans_[op].seconds *= found->second.first / found->second.second;
-    }
+    plan.seconds = scale * measured->seconds / plan.parts;
   }
 }
 

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "purine/core/error.h"
 #include "purine/program/whole_graph.h"
 #include "purine/sim/simulated_rank.h"
+#include "purine/trace/operators_of.h"
 
 namespace purine::sim {
 namespace {
@@ -21,43 +24,23 @@ double seconds_since(WallClock::time_point begin) {
   return std::chrono::duration<double>(WallClock::now() - begin).count();
 }
 
-// Collects what runs at all ranks.
+// Collects what runs at a rank, as a run that is traced does.
 class Recording {
  public:
-  explicit Recording(trace::Trace& trace) : trace_(trace) {}
-
-  // Records a rank's executions of the iterations in [first, end) from now on.
-  void follow(SimulatedRank& rank, std::int64_t first, std::int64_t end) {
-    const Program& program = rank.program();
-    const auto first_operator = static_cast<std::uint32_t>(trace_.operators.size());
-    for (std::uint32_t op = 0; op < program.operator_count(); ++op) {
-      trace_.operators.push_back(
-          {program.path(op), std::string(program.type(op)), program.location(op).text(), program.shapes(op)});
-    }
-    rank.record([this, &rank, first, end, first_operator](const Execution& execution) {
-      if (execution.iteration < first || execution.iteration >= end) return;
-      const Program& of = rank.program();
-      const LaneUse& lane = of.lanes()[execution.lane];
-      const bool is_network = lane.kind == LaneKind::network;
-      // A receive begins when its memory is offered, long before anything is on its way: the sender knows.
-      if (is_network && !of.exchange(execution.op, 0).sends) return;
-      std::int64_t begin = execution.begin;
-      int track = 0;
-      if (is_network) {
-        track = free_track(rank.rank(), begin, execution.end);
-      } else {
-        track =
-            track_of(execution.worker >= 0
-                         ? fmt::format("{} {} worker {}", rank.rank(), lane.location.text(), execution.worker)
-                         : fmt::format("{} {}", lane.location.text(), name_of(lane.kind)));
-        // A queue is in order: what it was given early began when the one before had ended.
-        std::int64_t& last_end = last_ends_[track];
-        begin = std::max(begin, last_end);
-        last_end = execution.end;
-      }
-      trace_.events.push_back(
-          {first_operator + execution.op, execution.part, track, execution.iteration, begin, execution.end});
+  Recording(SimulatedRank& rank, const std::string& host, std::int64_t first, std::int64_t end)
+      : program_(rank.program()), first_(first), end_(end) {
+    trace_.rank = rank.rank();
+    trace_.operators = trace::operators_of(program_);
+    trace_.memory = trace::memory_of(program_);
+    trace_.about = {{"host", host}};
+    rank.record([this](const Execution& execution) {
+      if (execution.iteration >= first_ && execution.iteration < end_) add(execution);
     });
+  }
+
+  trace::Trace take() {
+    trace_.sort();
+    return std::move(trace_);
   }
 
  private:
@@ -68,10 +51,30 @@ class Recording {
       case LaneKind::copy_out:
         return "copies out";
       case LaneKind::peer:
-        return "copies from devices";
+        return "copies from peers";
       default:
         return "kernels";
     }
+  }
+
+  void add(const Execution& execution) {
+    std::int64_t begin = execution.begin;
+    const LaneUse& lane = program_.lanes()[execution.lane];
+    int track = 0;
+    if (lane.kind != LaneKind::network) {
+      track =
+          track_of(execution.worker >= 0 ? fmt::format("worker {}", execution.worker)
+                                         : fmt::format("{} {}", lane.location.text(), name_of(lane.kind)));
+      // A queue is in order: what it was given early began when the one before had ended.
+      std::int64_t& last_end = last_ends_[track];
+      begin = std::max(begin, last_end);
+      last_end = execution.end;
+    } else if (program_.exchange(execution.op, 0).sends) {
+      track = free_track(begin, execution.end);
+    } else {
+      track = track_of("receives");
+    }
+    trace_.events.push_back({execution.op, execution.part, track, execution.iteration, begin, execution.end});
   }
 
   int track_of(const std::string& name) {
@@ -82,9 +85,9 @@ class Recording {
 
   // Sends overlap one another, and are told when they end: each goes to a track on which nothing has gone on
   // since it began.
-  int free_track(std::int32_t rank, std::int64_t begin, std::int64_t end) {
+  int free_track(std::int64_t begin, std::int64_t end) {
     for (int number = 0;; ++number) {
-      const int track = track_of(fmt::format("{} sends {}", rank, number));
+      const int track = track_of(fmt::format("sends {}", number));
       std::int64_t& last_end = last_ends_[track];
       if (last_end > begin) continue;
       last_end = end;
@@ -92,7 +95,10 @@ class Recording {
     }
   }
 
-  trace::Trace& trace_;
+  const Program& program_;
+  const std::int64_t first_;
+  const std::int64_t end_;
+  trace::Trace trace_;
   std::map<std::string, int> tracks_;
   std::map<int, std::int64_t> last_ends_;
 };
@@ -115,6 +121,7 @@ class Run {
  public:
   Run(Graph& graph, const Cluster& cluster, const SimulationOptions& options)
       : options_(options),
+        cluster_(cluster),
         end_(options.warm_up + options.steps + 1),
         network_(time_, cards(cluster),
                  {cluster.network_switch.bytes_per_second, cluster.network_switch.latency}) {
@@ -133,9 +140,12 @@ class Run {
 
   SimulationResult go() {
     const WallClock::time_point begin = WallClock::now();
-    Recording recording(result_.trace);
+    std::deque<Recording> recordings;  // their ranks call them
     for (const auto& rank : ranks_) {
-      if (options_.trace) recording.follow(*rank, options_.warm_up, options_.warm_up + options_.steps);
+      if (options_.trace) {
+        const Host& host = cluster_.hosts[static_cast<std::size_t>(rank->rank())];
+        recordings.emplace_back(*rank, host.cpu.name, options_.warm_up, options_.warm_up + options_.steps);
+      }
       rank->dispatcher().admit(options_.barrier ? 1 : end_);
       rank->something_completed();
     }
@@ -152,7 +162,7 @@ class Run {
     const double first = options_.warm_up > 0 ? finished[static_cast<std::size_t>(options_.warm_up - 1)] : 0;
     const double last = finished[static_cast<std::size_t>(options_.warm_up + options_.steps - 1)];
     result_.step_seconds = (last - first) / static_cast<double>(options_.steps);
-    result_.trace.sort();
+    for (Recording& recording : recordings) result_.traces.push_back(recording.take());
     result_.simulate_seconds = seconds_since(begin);
     result_.executions = 0;
     for (const auto& rank : ranks_) result_.executions += rank->executions();
@@ -209,6 +219,7 @@ class Run {
   }
 
   const SimulationOptions options_;
+  const Cluster& cluster_;
   const std::int64_t end_;  // of the iterations
   VirtualTime time_;
   Network network_;

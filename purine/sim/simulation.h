@@ -20,14 +20,21 @@ struct SimulationOptions {
   std::int64_t warm_up = 2;  ///< iterations before those that count
   std::int64_t steps = 6;    ///< iterations that count; one more follows them
   int window = 2;            ///< iterations in progress at a time, as SessionOptions::window
-  /// Measured costs of the operators at locations of one kind of device (`costs_of`); those that it doesn't
-  /// hold have the roofline of their device, times what measured operators of the same type take of theirs.
+  /// Measured costs of the operators at locations of one kind of device (`costs_of`). One that it doesn't
+  /// hold takes as long as the most alike of its type that it does (`CostTable::most_alike`), times the ratio
+  /// of their rooflines; one of which no type was measured, the roofline of its device.
   const CostTable* costs = nullptr;
+  /// By rank, where each has its own, in place of `costs`.
+  std::vector<const CostTable*> costs_by_rank = {};
   DeviceKind costs_of = DeviceKind::cpu;
   int workers = 0;     ///< of each host's CPU devices together, shared evenly; 0: one for each core
   bool trace = false;  ///< keep what runs in the iterations that count
   /// A barrier: an iteration begins only when the one before it has ended at all ranks.
   bool barrier = false;
+
+  const CostTable* costs_at(std::int32_t rank) const {
+    return costs_by_rank.empty() ? costs : costs_by_rank[static_cast<std::size_t>(rank)];
+  }
 };
 
 /// A direction of a link, for the iterations that count.
@@ -48,15 +55,15 @@ struct SimulationResult {
   std::vector<double> finished_at;  ///< seconds, by iteration
   std::vector<DeviceUse> devices;   ///< in order of location
   std::vector<LinkUse> links;
-  std::int64_t messages = 0;     ///< between hosts, an iteration
-  std::int64_t bytes_sent = 0;   ///< between hosts, an iteration
-  std::size_t operators = 0;     ///< of all ranks, an iteration
-  std::size_t measured = 0;      ///< of those that compute: how many have a measured cost
-  std::size_t computing = 0;     ///< how many compute
-  std::uint64_t executions = 0;  ///< of operators' parts, simulated in all
-  double freeze_seconds = 0;     ///< of real time, to freeze all parts
-  double simulate_seconds = 0;   ///< of real time
-  trace::Trace trace;            ///< of all ranks: labels, and one track a worker, queue or card
+  std::int64_t messages = 0;         ///< between hosts, an iteration
+  std::int64_t bytes_sent = 0;       ///< between hosts, an iteration
+  std::size_t operators = 0;         ///< of all ranks, an iteration
+  std::size_t measured = 0;          ///< of those that compute: how many have a measured cost
+  std::size_t computing = 0;         ///< how many compute
+  std::uint64_t executions = 0;      ///< of operators' parts, simulated in all
+  double freeze_seconds = 0;         ///< of real time, to freeze all parts
+  double simulate_seconds = 0;       ///< of real time
+  std::vector<trace::Trace> traces;  ///< by rank, on one clock; as a run that is traced has them
 };
 
 /// Freezes each rank's part of a graph, and runs the dispatchers of all ranks with simulated workers, queues

@@ -137,6 +137,14 @@ class Reader {
     for (const Json& each : other.contains("about") ? other.at("about") : none) {
       trace_.about.emplace_back(each.at(0).get<std::string>(), each.at(1).get<std::string>());
     }
+    if (!other.contains("run")) return;
+    const Json& run = other.at("run");
+    RunDescription& described = trace_.run.emplace();
+    described.job = run.at("job").get<std::string>();
+    described.cluster = run.at("cluster").get<std::string>();
+    for (const Json& extent : run.at("image")) described.image.push_back(integer<std::int64_t>(extent));
+    if (described.image.size() != 3) throw failure("has images that are not of three dimensions");
+    described.classes = integer<std::int64_t>(run.at("classes"));
   }
 
   static std::int64_t time(const Json& microseconds) {

@@ -123,6 +123,11 @@ class Writer {
       list += fmt::format("{}[{},{}]", list.empty() ? "" : ",", json_text(name), json_text(value));
     }
     if (!list.empty()) text += ",\"about\":[" + list + "]";
+    if (const std::optional<RunDescription>& run = trace_.run) {
+      text +=
+          fmt::format(",\"run\":{{\"job\":{},\"cluster\":{},\"image\":[{}],\"classes\":{}}}",
+                      json_text(run->job), json_text(run->cluster), fmt::join(run->image, ","), run->classes);
+    }
     return text + fmt::format(",\"dropped_events\":{},\"left_out_events\":", trace_.dropped);
   }
 

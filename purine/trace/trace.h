@@ -107,6 +107,16 @@ struct CounterEvent {
   bool operator==(const CounterEvent& other) const = default;
 };
 
+/// What a simulation of the run that a trace is of needs to know. Texts of files, so that they say all.
+struct RunDescription {
+  std::string job;                  ///< a job file; its devices are the cluster's
+  std::string cluster;              ///< a cluster file, with a host for each rank
+  std::vector<std::int64_t> image;  ///< channels, height, width
+  std::int64_t classes = 0;
+
+  bool operator==(const RunDescription& other) const = default;
+};
+
 /// The trace of one process. Events are sorted by their begin, then by track.
 struct Trace {
   std::int32_t rank = 0;
@@ -121,6 +131,7 @@ struct Trace {
   ClockComparison clock = {};
   /// What people want to know of the run, by names: `host`, `processor`, `model`.
   std::vector<std::pair<std::string, std::string>> about = {};
+  std::optional<RunDescription> run = {};  ///< in one of the traces of a run
 
   /// Brings all events into their order.
   void sort();

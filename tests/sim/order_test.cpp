@@ -61,9 +61,9 @@ TEST(SimulatedOrderTest, LeNetRunsAsInASession) {
       simulate(graph, cluster, {.warm_up = 0, .steps = steps - 1, .costs = &costs, .trace = true});
   EXPECT_EQ(result.measured, result.computing);
   std::vector<std::string> simulated;
-  for (const trace::OperatorEvent& event : result.trace.events) {
+  for (const trace::OperatorEvent& event : result.traces.front().events) {
     simulated.push_back(
-        fmt::format("{} {} {}", result.trace.operators[event.op].path, event.iteration, event.part));
+        fmt::format("{} {} {}", result.traces.front().operators[event.op].path, event.iteration, event.part));
   }
   // The simulation's trace leaves out the last iteration, which only keeps the ones before it company.
   std::erase_if(ran, [&](const std::string& instance) {

@@ -96,6 +96,7 @@ TEST(ChromeTraceTest, ReadsWhatItWrites) {
   receiver.memory = {{"2/cpu:0", 100, 200}};
   receiver.clock = {-500, 20};
   receiver.about = {{"host", "node \"2\""}, {"cores", "2"}};
+  receiver.run = {"[model]\nname = \"lenet\"\n", "name = \"two\"\n", {1, 28, 28}, 10};
   write_chrome_trace(folder / "d", receiver, {.origin = 999'999'000});
   EXPECT_EQ(read_chrome_trace(folder / "d"), receiver);
   const std::string text = io::read_file(folder / "d");
