@@ -188,7 +188,9 @@ class Reader {
     for (const auto& [key, node] : table)
       entries.emplace_back(key.source().begin.line, std::string(key.str()));
     std::sort(entries.begin(), entries.end());
-    for (const auto& [key_line, name] : entries) {
+    for (const auto& entry : entries) {
+      const unsigned key_line = entry.first;
+      const std::string& name = entry.second;
       const auto key =
           std::find_if(keys.begin(), keys.end(), [&](const auto& any_key) { return any_key.name == name; });
       if (key == keys.end()) {
@@ -237,7 +239,9 @@ class Reader {
     for (const auto& [key, node] : table)
       entries.emplace_back(key.source().begin.line, std::string(key.str()));
     std::sort(entries.begin(), entries.end());
-    for (const auto& [key_line, name] : entries) {
+    for (const auto& entry : entries) {
+      const unsigned key_line = entry.first;
+      const std::string& name = entry.second;
       const toml::node& node = *table.get(name);
       seen.insert(name);
       if (name == "count") {

@@ -22,7 +22,7 @@ class Occupancy {
   explicit Occupancy(const std::vector<Change>& changes) {
     for (const Change& change : changes) addresses_.insert(addresses_.end(), {change.begin, change.end});
     std::ranges::sort(addresses_);
-    addresses_.erase(std::ranges::unique(addresses_).begin(), addresses_.end());
+    addresses_.erase(std::unique(addresses_.begin(), addresses_.end()), addresses_.end());
     tensors_.resize(addresses_.size());
   }
 
