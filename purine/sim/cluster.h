@@ -78,7 +78,8 @@ struct Cluster {
 
 /// Reads a cluster file. Numbers are in the units that their keys name. `docs/simulator.md` lists the keys.
 /// Throws Error("cluster", …) at file and line for the first mistake: unknown sections and keys (with the
-/// nearest one that exists), wrong types and ranges, what is missing, and names that nothing has.
+/// nearest one that exists), wrong types and ranges, what is missing, and names that nothing has; or at a
+/// file that cannot be read.
 Cluster parse_cluster(std::string_view text, std::string_view name);
 Cluster read_cluster(const std::filesystem::path& path);
 

@@ -330,7 +330,13 @@ Cluster parse_cluster(std::string_view text, std::string_view name) {
 }
 
 Cluster read_cluster(const std::filesystem::path& path) {
-  return parse_cluster(io::read_file(path), path.string());
+  std::string text;
+  try {
+    text = io::read_file(path);
+  } catch (const Error& error) {
+    throw Error("cluster", error.message(), error.hint()).at(path.string());
+  }
+  return parse_cluster(text, path.string());
 }
 
 }  // namespace purine::sim

@@ -168,8 +168,20 @@ class SimulateTest(CommandTest):
         self.assertEqual(self.error_of("simulate", "lenet", "--cluster", "bad.toml", status=2),
                          "[cluster] bad.toml:2: unknown key 'gbit' in [card.eth]; hint: its keys are gbit_per_s, latency_us, "
                          "message_us, core_ns_per_byte")
+        for command in ("simulate", "plan"):
+            self.assertEqual(self.error_of(command, "lenet", "--cluster", "none.toml", status=2),
+                             "[cluster] none.toml: cannot open: No such file or directory")
         self.assertIn("[cluster] has no device 0/sim:0",
                       self.error_of("simulate", "lenet", "--cluster", "cluster.toml", "--devices", "sim:0", status=2))
+
+    def test_costs_that_are_none(self):
+        cluster = self.cluster()
+        for content, problem in (("purine operator costs", "[cost table] costs: is not JSON (line 1, column 1); hint: purine bench "
+                                  "MODEL --save FILE writes one"),
+                                 ('{"format": "purine operator costs",\n "version": 1}', "[cost table] costs: cannot be read: key "
+                                  "'machine' not found; hint: purine bench MODEL --save FILE writes one")):
+            (self.folder / "costs").write_text(content, encoding="utf-8")
+            self.assertEqual(self.error_of("simulate", "lenet", "--cluster", cluster, "--costs", "costs", status=1), problem)
 
 
 if __name__ == "__main__":
