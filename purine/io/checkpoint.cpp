@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_problem.h"
 #include "purine/core/version.h"
 #include "purine/io/atomic_file.h"
 #include "purine/io/crc32c.h"
@@ -88,7 +89,7 @@ Manifest parse_manifest(const std::string& text) {
     manifest.purine_version = json.at("purine").get<std::string>();
     return manifest;
   } catch (const Json::exception& error) {
-    throw failure(std::string("the manifest cannot be read: ") + error.what());
+    throw failure("the manifest " + json_problem(text, error));
   }
 }
 

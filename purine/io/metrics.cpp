@@ -30,8 +30,8 @@ Json record_of(std::string_view line, std::size_t line_number) {
   try {
     Json json = Json::parse(line);
     if (json.is_object() && json.contains("step") && json["step"].is_number_integer()) return json;
-  } catch (const Json::exception& error) {
-    problem = error.what();
+  } catch (const Json::exception&) {
+    problem = "it is not JSON";
   }
   throw Error("metrics", fmt::format("line {} is not a record of metrics: {}", line_number, problem),
               "repair the file or move it away");

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_problem.h"
 #include "purine/io/atomic_file.h"
 
 namespace purine::io {
@@ -121,7 +122,7 @@ Json parse_header(std::string_view text) {
   try {
     return Json::parse(text, check);
   } catch (const Json::exception& error) {
-    throw failure(std::string("the header is not valid JSON: ") + error.what());
+    throw failure("the header " + json_problem(text, error));
   }
 }
 

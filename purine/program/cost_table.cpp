@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_problem.h"
 #include "purine/program/program.h"
 
 namespace purine::program {
@@ -108,7 +109,7 @@ CostTable CostTable::parse(std::string_view text) {
     for (const Json& entry : json.at("operators")) table.add(cost_from(entry));
     return table;
   } catch (const nlohmann::json::exception& error) {
-    throw Error("cost table", error.what(), "purine bench MODEL --save FILE writes one");
+    throw Error("cost table", json_problem(text, error), "purine bench MODEL --save FILE writes one");
   }
 }
 

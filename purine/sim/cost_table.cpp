@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "purine/core/error.h"
 #include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
 
@@ -42,7 +43,11 @@ CostTable CostTable::from_trace(const trace::Trace& trace) {
 CostTable CostTable::read(const std::filesystem::path& path) {
   const std::string text = io::read_file(path);
   if (text.substr(0, 100).find("purine operator costs") != std::string::npos) {
-    return from_costs(program::CostTable::parse(text));
+    try {
+      return from_costs(program::CostTable::parse(text));
+    } catch (const Error& error) {
+      throw error.at(path.string());
+    }
   }
   return from_trace(trace::read_chrome_trace(path));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_problem.h"
 #include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
 
@@ -53,7 +54,8 @@ class Reader {
       trace_.dropped = count(other.at("dropped_events")) + count(other.at("left_out_events"));
       add_facts(other);
     } catch (const Json::exception& error) {
-      throw failure(std::string("cannot be read: ") + error.what());
+      throw failure(json_problem(text, error),
+                    "name a trace, as a job with trace.steps above 0 leaves and purine bench --trace writes");
     }
     trace_.sort();
     return std::move(trace_);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "purine/core/error.h"
+#include "purine/core/json_problem.h"
 #include "purine/core/version.h"
 #include "purine/train/run_folder.h"
 
@@ -45,7 +46,7 @@ auto read_entry(const io::Manifest& manifest, const std::filesystem::path& path,
   try {
     return function(Json::parse(entry->second));
   } catch (const Json::exception& error) {
-    throw Error("checkpoint", fmt::format("its entry '{}' cannot be read: {}", key, error.what()))
+    throw Error("checkpoint", fmt::format("its entry '{}' {}", key, json_problem(entry->second, error)))
         .at(path.string());
   }
 }

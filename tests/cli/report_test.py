@@ -61,6 +61,11 @@ class ReportTest(CommandTest):
         self.assertAlmostEqual(sum(use["seconds"] for use in why["path"]), why["step_seconds"], places=9)
         self.assertTrue(why["has_dependencies"])
         self.assertRegex(self.error_of("why", "nothing.json", status=1), r"nothing\.json")
+        (self.folder / "bad.json").write_text('{"traceEvents": [\n', encoding="utf-8")
+        for command in ("why", "report"):
+            self.assertEqual(self.error_of(command, "bad.json", status=1),
+                             "[trace] bad.json: is not JSON (line 1, column 18); hint: name a trace, as a job with trace.steps "
+                             "above 0 leaves and purine bench --trace writes")
 
     def test_a_run_folder_has_all(self):
         run = self.trained()
