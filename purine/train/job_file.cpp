@@ -211,6 +211,18 @@ toml::array texts_between_commas(std::string_view value) {
   return texts;
 }
 
+// What to do about the value of a setting that is not one of TOML.
+std::string hint_for_value(const JobKey& key, std::string_view value) {
+  if (value.empty()) return "write a value behind the =";
+  if (value.find_first_not_of("+-0123456789") == std::string_view::npos) return "integers have 64 bits";
+  if (key.type() == "text") return "close the quotes, or leave them out";
+  if (key.type() == "list of texts") {
+    return fmt::format("write {}=a,b or, for texts with commas, '{}=[\"a\", \"b\"]'", key.path(), key.path());
+  }
+  if (key.type().starts_with("list")) return fmt::format("write {}=0.5,1", key.path());
+  return "";
+}
+
 // Returns the key's path.
 std::string apply_setting(LoadedJob& loaded, const JobSetting& setting) {
   const std::string& assignment = setting.assignment;
@@ -245,10 +257,10 @@ std::string apply_setting(LoadedJob& loaded, const JobSetting& setting) {
   try {
     table = toml::parse("value = " + value);
   } catch (const toml::parse_error&) {
-    const bool is_digits = value.find_first_not_of("+-0123456789") == std::string::npos;
     throw job_error(setting.origin,
-                    fmt::format("{} must be {}, got {}", key->path(), with_article(key->type()), value),
-                    is_digits && !value.empty() ? "integers have 64 bits" : "");
+                    fmt::format("{} must be {}, got {}", key->path(), with_article(key->type()),
+                                value.empty() ? "nothing" : value),
+                    hint_for_value(*key, value));
   }
   set_key(loaded, *key, *table.get("value"), setting.origin);
   return key->path();

@@ -260,6 +260,19 @@ TEST(JobFileTest, SettingsAreCheckedAlike) {
             "[job] --set dta.batch=1: unknown section [dta]; hint: did you mean [data]?");
   EXPECT_EQ(setting_mistake("data.batch=many"),
             "[job] --set data.batch=many: data.batch must be an integer, got many");
+  EXPECT_EQ(setting_mistake("data.batch="),
+            "[job] --set data.batch=: data.batch must be an integer, got nothing; hint: write a value behind "
+            "the =");
+  EXPECT_EQ(setting_mistake("data.class_names=[a,b]"),
+            "[job] --set data.class_names=[a,b]: data.class_names must be a list of texts, got [a,b]; hint: "
+            "write data.class_names=a,b or, for texts with commas, 'data.class_names=[\"a\", \"b\"]'");
+  EXPECT_EQ(setting_mistake("data.mean=[0.5;1]"),
+            "[job] --set data.mean=[0.5;1]: data.mean must be a list of numbers, got [0.5;1]; hint: write "
+            "data.mean=0.5,1");
+  EXPECT_EQ(
+      setting_mistake("data.folder=\"a"),
+      "[job] --set data.folder=\"a: data.folder must be text, got \"a; hint: close the quotes, or leave "
+      "them out");
   EXPECT_EQ(setting_mistake("data.batch=-1"),
             "[job] --set data.batch=-1: data.batch must be 1 to 1048576, got -1");
   EXPECT_EQ(setting_mistake("data.batch"),
