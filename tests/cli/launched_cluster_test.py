@@ -1,43 +1,19 @@
-"""Training over hosts of their own, with a network between them: namespaces that scripts/cluster makes."""
-import os
-import pathlib
+"""Training over hosts of their own, with a network between them."""
 import re
-import subprocess
-import time
 import unittest
 
-import launched
+import launched  # says where cluster lies
+from cluster import OnCluster
 from command import COMMAND
-from launched import LaunchedTest
-
-CLUSTER = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "cluster"
-SKIPPED = 77
 
 
-class ClusterTest(LaunchedTest):
-    """Skipped where no cluster can be made; with PURINE_REQUIRE_NETWORK in the environment that is a failure."""
-
+class ClusterTest(OnCluster, launched.LaunchedTest):
     def start_cluster(self, *arguments):
-        self.name = f"train{os.getpid()}"
-        command = [str(CLUSTER), "run", "--name", self.name, "--rate", "200mbit", "--", COMMAND, *map(str, arguments)]
-        run = launched.Run(command, {}, self.folder)
+        run = launched.Run(self.cluster_command("200mbit", COMMAND, *arguments), {}, self.folder)
         for cleanup in (run.output.close, run.error.close):
             self.addCleanup(cleanup)
         self.addCleanup(self.end, run)
         return run
-
-    def end(self, run):
-        """The script removes the namespaces when it is told to end, so that it is not killed at once."""
-        run.process.terminate()
-        try:
-            run.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            run.kill()
-        run.wait()
-
-    def skip_without_cluster(self, run):
-        if run.process.poll() == SKIPPED:
-            self.skip(run.text(run.error).strip())
 
     def on_cluster(self, *arguments):
         run = self.start_cluster(*arguments)
@@ -68,12 +44,8 @@ class ClusterTest(LaunchedTest):
             raise
         processes = run.rank_processes()
         self.assertEqual(sorted(processes), [0, 1])
-        subprocess.run([CLUSTER, "cut", self.name, "2"], check=True)
-        # mpirun itself waits for the other host for longer, and hears nothing from it: the ranks are looked at.
-        end = time.monotonic() + 20
-        while any(pathlib.Path(f"/proc/{process}").exists() for process in processes.values()):
-            self.assertLess(time.monotonic(), end, "a rank is still there")
-            time.sleep(0.05)
+        self.link("cut")
+        self.assert_gone(processes.values())
         self.assertRegex(run.text(run.error), r"\[rank 1\] at host2, silent for longer than 2 s; .* \((after )?step \d+\)")
         self.end(run)
         last = int(self.checkpoints("runs/job")[-1].stem.removeprefix("step-"))

@@ -1,53 +1,28 @@
-"""Ranks on hosts of their own, with a network between them: namespaces that scripts/cluster makes."""
-import os
-import pathlib
-import subprocess
+"""Ranks on hosts of their own, with a network between them."""
 import time
 import unittest
 
-import ranks
-
-CLUSTER = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "cluster"
-SKIPPED = 77
+import ranks  # says where cluster lies
+from cluster import OnCluster
 
 
-class ClusterTest(ranks.RanksTest):
-    """Skipped where no cluster can be made, too."""
-
+class ClusterTest(OnCluster, ranks.RanksTest):
     def start_cluster(self, *arguments, rate="1gbit", environment=None):
-        self.name = f"test{os.getpid()}"
-        command = [CLUSTER, "run", "--name", self.name, "--rate", rate, "--", ranks.RANK, *arguments]
-        run = ranks.Run(command, environment or {})
+        run = ranks.Run(self.cluster_command(rate, ranks.RANK, *arguments), environment or {})
         self.addCleanup(self.end, run)
         return run
 
-    def end(self, run):
-        """The script removes the namespaces when it is told to end, so that it is not killed at once."""
-        run.process.terminate()
-        try:
-            run.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            run.kill()
-        run.wait()
-
-    def skip_without_cluster(self, run, error):
-        if run.process.poll() == SKIPPED:
-            self.skip(error.strip())
-
     def finish(self, run):
         status, output, error, _ = run.wait()
-        self.skip_without_cluster(run, error)
+        self.skip_without_cluster(run)
         return status, output, error
 
     def rank_processes(self, run):
         try:
             return [run.rank_process(rank) for rank in (0, 1)]
         except AssertionError:
-            self.skip_without_cluster(run, run.text(run.error))
+            self.skip_without_cluster(run)
             raise
-
-    def link(self, action):
-        subprocess.run([CLUSTER, action, self.name, "2"], check=True)
 
     def test_conforms_over_a_network(self):
         checks = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "other_size", "observe"]
@@ -80,11 +55,7 @@ class ClusterTest(ranks.RanksTest):
         processes = self.rank_processes(run)
         time.sleep(0.5)
         self.link("cut")
-        # mpirun itself waits for the other host for longer, and hears nothing from it: the ranks are looked at.
-        end = time.monotonic() + 20
-        while any(pathlib.Path(f"/proc/{process}").exists() for process in processes):
-            self.assertLess(time.monotonic(), end, "a rank is still there")
-            time.sleep(0.05)
+        self.assert_gone(processes)
         self.assertIn("rank 0 failed: [rank 1] at host2, silent for longer than 2 s; the process is stopped or gone, or the "
                       "network is down\n", run.text(run.error))
 
