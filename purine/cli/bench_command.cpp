@@ -16,6 +16,7 @@
 #include "purine/cli/json_object.h"
 #include "purine/cli/json_progress.h"
 #include "purine/cli/launch.h"
+#include "purine/cli/output_path.h"
 #include "purine/cli/run_report.h"
 #include "purine/core/error.h"
 #include "purine/io/atomic_file.h"
@@ -128,6 +129,15 @@ std::optional<std::filesystem::path> trace_path(const BenchRequest& request) {
   return std::nullopt;
 }
 
+void check_outputs(const BenchRequest& request) {
+  const std::string command = "purine bench";
+  if (request.save) check_output(command, "--save", *request.save);
+  if (request.report) check_output(command, "--report", *request.report);
+  if (const auto trace = trace_path(request)) {
+    check_output(command, request.trace ? "--trace" : "--report", *trace);
+  }
+}
+
 int bench(const BenchRequest& request, Launch& launch) {
   const std::optional<std::filesystem::path> traced_to = trace_path(request);
   const models::Model* found = nullptr;
@@ -140,6 +150,7 @@ int bench(const BenchRequest& request, Launch& launch) {
       throw Error("command", error.message(), error.hint()).at("purine bench");
     }
     job = bench_job(request);
+    if (launch.is_first()) check_outputs(request);
     made = train::parallel_setup(*job, launch.ranks());
   });
   const models::Model& model = *found;
@@ -209,7 +220,7 @@ int bench(const BenchRequest& request, Launch& launch) {
   if (trace) {
     const train::StepTrace::Written written = trace->write_all(*runtime, *traced_to);
     at_all_ranks(launch.endpoint(), [&] {
-      if (!written.error.empty()) throw Error("trace", written.error);
+      if (written.error) throw *written.error;
       if (launch.is_first() && request.report) {
         write_report(std::array{*traced_to}, {.title = request.model, .job = {}, .metrics = {}},
                      *request.report);

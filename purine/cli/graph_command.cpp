@@ -8,6 +8,7 @@
 #include "purine/cli/commands.h"
 #include "purine/cli/graphviz.h"
 #include "purine/cli/job_target.h"
+#include "purine/cli/output_path.h"
 #include "purine/core/error.h"
 #include "purine/core/nearest.h"
 #include "purine/graph/dot.h"
@@ -107,6 +108,7 @@ std::string text_of(Graph& graph, const GraphRequest& request) {
 }  // namespace
 
 int graph(const GraphRequest& request) {
+  if (request.output) check_output("purine graph", "--output", *request.output);
   train::PlacedGraph placed = [&] {
     if (!is_file_or_folder(request.target)) return build_model(request);
     const train::LoadedJob loaded = with_batch(

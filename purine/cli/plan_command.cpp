@@ -9,6 +9,7 @@
 
 #include "purine/cli/commands.h"
 #include "purine/cli/json_object.h"
+#include "purine/cli/output_path.h"
 #include "purine/cli/simulated_target.h"
 #include "purine/core/error.h"
 #include "purine/io/atomic_file.h"
@@ -62,6 +63,7 @@ void print_text(const PlanRequest& request, const std::vector<train::PlannedRun>
 }  // namespace
 
 int plan(const PlanRequest& request) {
+  if (request.output) check_output("purine plan", "--output", *request.output);
   const SimulatedTarget target = load_simulated_target(request.target);
   train::PlanOptions options;
   options.simulation.costs = target.costs ? &*target.costs : nullptr;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "purine/cli/commands.h"
+#include "purine/cli/output_path.h"
 #include "purine/cli/run_report.h"
 #include "purine/io/file.h"
 
@@ -15,14 +16,6 @@ int report(const ReportRequest& request) {
   const std::filesystem::path& first = traces.front();
   std::error_code error;
   const bool is_run = std::filesystem::is_directory(first, error);
-  trace::ReportContext context;
-  if (is_run) {
-    context = context_of(first);
-  } else {
-    context.title = first.stem().string();
-  }
-  if (request.job) context.job = io::read_file(*request.job);
-  if (request.metrics) context.metrics = io::read_file(*request.metrics);
   std::filesystem::path output = first;
   if (request.output) {
     output = *request.output;
@@ -31,6 +24,15 @@ int report(const ReportRequest& request) {
   } else {
     output.replace_extension(".html");
   }
+  check_output("purine report", "--output", output);
+  trace::ReportContext context;
+  if (is_run) {
+    context = context_of(first);
+  } else {
+    context.title = first.stem().string();
+  }
+  if (request.job) context.job = io::read_file(*request.job);
+  if (request.metrics) context.metrics = io::read_file(*request.metrics);
   write_report(traces, context, output);
   fmt::print("{}\n", output.string());
   return success;

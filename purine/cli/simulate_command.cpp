@@ -9,6 +9,7 @@
 
 #include "purine/cli/commands.h"
 #include "purine/cli/json_object.h"
+#include "purine/cli/output_path.h"
 #include "purine/cli/simulated_target.h"
 #include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
@@ -178,6 +179,7 @@ void write_traces(const std::filesystem::path& path, const SimulateRequest& requ
 }  // namespace
 
 int simulate(const SimulateRequest& request) {
+  if (request.trace) check_output("purine simulate", "--trace", *request.trace);
   const SimulatedTarget target = load_simulated_target(request.target);
   train::SimulatedJobOptions options;
   options.simulation.steps = request.steps;

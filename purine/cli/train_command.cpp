@@ -100,9 +100,12 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, const
                 fmt::format("standard output cannot be written: {}", std::strerror(output.error_number())),
                 fmt::format("the run itself is well, and lies in {}", report.paths.folder.string()));
   }
-  if (!report.trace_error.empty()) {
-    throw Error("trace", report.trace_error,
-                fmt::format("the run itself is well, and lies in {}", report.paths.folder.string()));
+  if (report.trace_error) {
+    const Error& error = *report.trace_error;
+    throw Error(error.component(), error.message(),
+                fmt::format("{}{}the run itself is well, and lies in {}", error.hint(),
+                            error.hint().empty() ? "" : "; ", report.paths.folder.string()))
+        .at(error.path());
   }
   return report.end == train::RunEnd::interrupted ? interrupted : success;
 }

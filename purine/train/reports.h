@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "purine/core/error.h"
 #include "purine/core/location.h"
 #include "purine/trace/transfer_meter.h"
 #include "purine/train/job.h"
@@ -102,7 +103,7 @@ struct EndReport {
   std::optional<EvaluationReport> test = {};        ///< of a finished run
   std::filesystem::path checkpoint = {};            ///< the newest
   std::optional<std::filesystem::path> trace = {};  ///< this process's, else the run's first
-  std::string trace_error = {};                     ///< why this process's could not be written
+  std::optional<Error> trace_error = {};            ///< why this process's could not be written
   std::int64_t skipped_images = 0;                  ///< by all ranks
   double training_seconds = 0;                      ///< of this process's steps
   std::int64_t trained_images = 0;                  ///< in them, over all devices

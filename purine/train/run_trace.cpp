@@ -24,7 +24,7 @@ std::optional<std::string> RunTrace::write(Runtime& runtime, const RunPaths& pat
   const std::filesystem::path path = paths.free_trace(position.first_step);
   const StepTrace::Written written = trace_->write_all(runtime, path);
   error_ = written.error;
-  if (!error_.empty()) return fmt::format("the trace is lost: {}", error_);
+  if (error_) return fmt::format("the trace is lost: {}", error_->what());
   path_ = path;
   if (written.left_out == 0) return std::nullopt;
   return fmt::format("the trace is full: the latest {} events are left out; trace.megabytes is {}",

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "purine/core/error.h"
 #include "purine/session/runtime.h"
 #include "purine/session/session.h"
 #include "purine/train/job.h"
@@ -49,15 +50,15 @@ class RunTrace {
 
   /// Rank 0's file, once it is written.
   const std::optional<std::filesystem::path>& path() const { return path_; }
-  /// Why it could not be written; empty unless that is so.
-  const std::string& error() const { return error_; }
+  /// Why it could not be written, where that is so.
+  const std::optional<Error>& error() const { return error_; }
 
  private:
   Job::Trace job_;
   std::optional<StepTrace> trace_;
   bool is_done_ = false;
   std::optional<std::filesystem::path> path_;
-  std::string error_;
+  std::optional<Error> error_;
 };
 
 }  // namespace purine::train

@@ -276,6 +276,8 @@ std::string StepTrace::text(const trace::Trace& trace, std::int64_t origin) cons
     std::string text = fmt::format("{}\n{}", left_out, io::read_file(temporary));
     std::filesystem::remove(temporary);
     return text;
+  } catch (const Error& error) {
+    return fmt::format("\n{}: {}", error.path(), error.message());
   } catch (const std::exception& error) {
     return fmt::format("\n{}", error.what());
   }
@@ -312,12 +314,12 @@ StepTrace::Written StepTrace::write_all(Runtime& runtime, const std::filesystem:
     for (std::size_t rank = 1; rank < texts.size(); ++rank) {
       const std::size_t line = texts[rank].find('\n');
       const std::string_view rest = std::string_view(texts[rank]).substr(line + 1);
-      if (line == 0) throw Error(fmt::format("rank {}", rank), rest);
+      if (line == 0) throw Error("trace", fmt::format("rank {} could not write its own: {}", rank, rest));
       written.left_out += std::stoull(texts[rank]);
       io::write_file(trace::rank_file(path, static_cast<int>(rank)), rest);
     }
   } catch (const Error& error) {
-    written.error = error.what();
+    written.error = error;
   }
   return written;
 }

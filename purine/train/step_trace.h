@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "purine/core/error.h"
 #include "purine/net/clock_offset.h"
 #include "purine/session/session.h"
 #include "purine/trace/recorder.h"
@@ -41,7 +42,7 @@ class StepTrace {
   /// What became of the traces of all ranks.
   struct Written {
     std::uint64_t left_out = 0;  ///< events that found no room
-    std::string error = {};      ///< why one could not be written; empty if all were
+    std::optional<Error> error;  ///< why one could not be written, where one couldn't
   };
   /// Writes them at rank 0, which alone knows how it went: its own to `path`, the others' beside it,
   /// `trace.rank1.json` for `trace.json`. All have the times of rank 0's clock, by which no message comes

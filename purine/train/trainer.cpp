@@ -485,7 +485,7 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   report.checkpoint = store_->checkpoint();
   std::error_code error;
   report.trace_error = trace_.error();
-  if (trace_.path() || (trace_.error().empty() && std::filesystem::exists(report.paths.trace(), error))) {
+  if (trace_.path() || (!trace_.error() && std::filesystem::exists(report.paths.trace(), error))) {
     report.trace = trace_.path().value_or(report.paths.trace());
   }
   if (Endpoint* endpoint = runtime_.endpoint()) {

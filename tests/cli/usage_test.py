@@ -39,6 +39,31 @@ class UsageTest(CommandTest):
                          "[command] purine graph: --format excludes --json; hint: see purine graph --help")
         self.assertIn("--new-run", self.error_of("train", "job.toml", "--resume", "--new-run", status=2))
 
+    def test_files_that_cannot_be_written_are_told_before_anything_runs(self):
+        (self.folder / "cluster.toml").write_text(
+            "[cpu.c]\ncores = 1\nf32_gflops = 9\nmemory_gb_per_s = 9\nmemory_gib = 9\n[card.e]\ngbit_per_s = 1\n[[host]]\n"
+            'cpu = "c"\ncard = "e"\n', encoding="utf-8")
+        (self.folder / "trace.json").write_text("no trace", encoding="utf-8")
+        (self.folder / "b.json").mkdir()
+        # A million steps would take longer than the test has: the first is never run.
+        bench = ["bench", "vgg16", "--steps", "1000000"]
+        simulate = ["simulate", "lenet", "--cluster", "cluster.toml"]
+        for arguments, option in ((bench, "--report"), (bench, "--trace"), (bench, "--save"), (simulate, "--trace"),
+                                  (["plan", *simulate[1:]], "--output"), (["graph", "lenet"], "--output"),
+                                  (["report", "trace.json"], "--output")):
+            self.assertEqual(self.error_of(*arguments, option, "none/a.html", status=2),
+                             f"[command] purine {arguments[0]}: {option} none/a.html: cannot create: No such file or directory; "
+                             "hint: there is no folder none")
+        self.assertEqual(self.error_of(*bench, "--report", "b.html", status=2),
+                         "[command] purine bench: --report b.json: is not a regular file, so it cannot be replaced; hint: write to "
+                         "a path that is free or that names an ordinary file")
+        write_idx(self.folder / "set")
+        self.write_job()
+        self.assertEqual(self.error_of("train", "job.toml", "--report", "--run-folder", "trace.json/run", status=1),
+                         "[file] trace.json: cannot make the folder: Not a directory")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()),
+                         ["b.json", "cluster.toml", "job.toml", "set", "trace.json"])
+
     def test_a_job_is_needed(self):
         self.assertEqual(self.error_of("train", status=2),
                          "[command] purine train: there is no job file; hint: name one; only --resume with --run-folder "

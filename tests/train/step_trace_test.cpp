@@ -43,7 +43,7 @@ void run(const parallel::Mesh& mesh, Endpoint* endpoint, const std::filesystem::
   session.run_steps(2 + steps);
   const StepTrace::Written written = trace.write_all(runtime, path);
   EXPECT_EQ(written.left_out, 0U);
-  EXPECT_EQ(written.error, "");
+  EXPECT_FALSE(written.error);
 }
 
 // What a worker needs has ended when it starts, and a message comes after it was sent. Of queues it is told
