@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "purine/core/error.h"
+#include "purine/data/class_counts.h"
 #include "purine/data/dataset.h"
 #include "purine/data/file.h"
 #include "purine/data/folder.h"
@@ -183,6 +184,12 @@ void check_folders(CheckReport& report, const CheckOptions& options) {
         "CIFAR-10 or CIFAR-100 set")
         .at(report.folder);
   }
+  // Classes without images are problems already.
+  if (parts[0].problems.empty()) {
+    std::vector<std::int64_t> counts;
+    for (const CheckReport::Class& item : parts[0].classes) counts.push_back(item.images);
+    parts[0].doubts = doubts_about(listed[0].listing.classes, counts);
+  }
   decode_all(listed, parts, options);
   for (Part& part : parts) label_classes(part, listed[0].listing.classes);
   report.parts = std::move(parts);
@@ -197,9 +204,9 @@ Part check_files(const std::string& folder, Subset subset, const FileFormat& for
     for (const std::string& class_name : dataset->class_names()) {
       part.classes.push_back({.name = class_name, .label = static_cast<std::int64_t>(part.classes.size())});
     }
-    for (std::int64_t i = 0; i < dataset->size(); ++i) {
-      ++part.classes[static_cast<std::size_t>(dataset->label(i))].images;
-    }
+    const std::vector<std::int64_t> counts = class_counts(*dataset);
+    for (std::size_t label = 0; label < counts.size(); ++label) part.classes[label].images = counts[label];
+    part.doubts = doubts_about(dataset->class_names(), counts);
     const ImageSize size = *dataset->image_size();
     part.modes[size.channels == 1 ? "grey" : "rgb"] = part.images;
     part.sizes[{static_cast<int>(size.height), static_cast<int>(size.width)}] = part.images;

@@ -33,6 +33,7 @@ struct CheckReport {
     std::vector<Finding> harmless;              ///< defects that harm no pixel, sorted by path
     std::vector<std::string> ignored;           ///< files that are no images by their names
     std::vector<std::string> problems;          ///< what else keeps a training run from beginning
+    std::vector<std::string> doubts;            ///< what looks wrong and may well be right (doubts_about)
     std::map<std::string, std::int64_t> modes;  ///< `JPEG ycc`, `PNG palette`, … of what is not broken
     std::map<std::pair<int, int>, std::int64_t> sizes;  ///< upright (height, width) of what is not broken
     std::int64_t turned = 0;                            ///< whose EXIF orientation is another than upright
@@ -47,9 +48,8 @@ struct CheckReport {
   /// For people: a few lines a part, and one for each finding.
   std::string text() const;
   /// For programs: {"folder", "format", "ok", "parts": [{"name", "images", "classes": [{"name", "label",
-  /// "images", "broken"}], "broken": [{"path", "reason"}], "harmless", "ignored", "problems", "modes": {…},
-  /// "sizes":
-  /// [{"height", "width", "images"}], "turned"}]}.
+  /// "images", "broken"}], "broken": [{"path", "reason"}], "harmless", "ignored", "problems", "doubts",
+  /// "modes": {…}, "sizes": [{"height", "width", "images"}], "turned"}]}.
   std::string json() const;
 };
 

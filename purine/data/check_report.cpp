@@ -98,6 +98,7 @@ nlohmann::json part_json(const Part& part) {
           {"harmless", findings_json(part.harmless)},
           {"ignored", part.ignored},
           {"problems", part.problems},
+          {"doubts", part.doubts},
           {"modes", part.modes},
           {"sizes", std::move(sizes)},
           {"turned", part.turned}};
@@ -134,6 +135,7 @@ std::string CheckReport::text() const {
     append_findings(text, "broken", part.broken);
     for (const std::string& problem : part.problems)
       text += fmt::format("  problem: {}\n", one_line(problem));
+    for (const std::string& doubt : part.doubts) text += fmt::format("  doubtful: {}\n", one_line(doubt));
   }
   return text;
 }

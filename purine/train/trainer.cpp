@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "purine/data/class_counts.h"
 #include "purine/io/atomic_file.h"
 #include "purine/session/agreement.h"
 #include "purine/session/iteration_error.h"
@@ -328,6 +329,13 @@ void Trainer::Implementation::report_start() {
   report.workers = runtime_.workers();
   report.peak_bytes = session_->peak_bytes() + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
+  const std::vector<std::string> doubts =
+      data::doubts_about(training_set_->class_names(), data::class_counts(*training_set_));
+  if (!doubts.empty()) {
+    tell(&Listener::note,
+         fmt::format("are the training set's labels right? {}; `purine data check {}` tells more",
+                     fmt::join(doubts, "; "), job().data.folder));
+  }
   const Job::Trace& trace = job().trace;
   if (trace.steps > 0 && trace.first_step >= total_steps_) {
     tell(&Listener::note,

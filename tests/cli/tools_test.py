@@ -95,6 +95,19 @@ class ToolsTest(CommandTest):
         (answer,) = self.purine("predict", "--run", "runs/job", "one.png", "--json").json_lines()
         self.assertEqual({entry["name"] for entry in answer["classes"]}, set("abcd"))
 
+    def test_labels_that_look_wrong_are_told(self):
+        write_idx(self.folder / "set")
+        (self.folder / "set" / "classes.txt").unlink()
+        labels = self.folder / "set" / "train-labels-idx1-ubyte"
+        labels.write_bytes(labels.read_bytes()[:-1] + bytes([77]))
+        doubt = "73 of 78 classes have no image: 4 to 76"
+        self.assertIn(f"  doubtful: {doubt}\n", self.purine("data", "check", "set").output)
+        parts = self.purine("data", "check", "set", "--json").json()["parts"]
+        self.assertEqual([part["doubts"] for part in parts], [[doubt], ["74 of 78 classes have no image: 4 to 77"]])
+        self.write_job(train={"steps": 1})
+        self.assertIn(f"\nare the training set's labels right? {doubt}; `purine data check set` tells more\n",
+                      self.purine("train", "job.toml").output)
+
     def test_graph_of_a_model(self):
         text = self.purine("graph", "lenet", "--inference").output
         self.assertIn("\nlenet/conv1/conv2d = conv2d(", text)

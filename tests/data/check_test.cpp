@@ -141,7 +141,8 @@ TEST(CheckTest, ReadsSetsThatAreFiles) {
           "test: 1 image in 10 classes, 0 broken\n"
           "  classes by label: 0 airplane 0, 1 automobile 0, 2 bird 0, 3 cat 0, 4 deer 0, 5 dog 0, 6 frog 0, "
           "7 horse 1, 8 ship 0, 9 truck 0\n"
-          "  sizes: all 32 x 32 pixels (width x height)\n  modes: 1 rgb\n");
+          "  sizes: all 32 x 32 pixels (width x height)\n  modes: 1 rgb\n"
+          "  doubtful: 9 of 10 classes have no image: 0 to 6, 8 to 9\n");
 }
 
 TEST(CheckTest, ManyClassesAreTheSmallestAndTheLargest) {
