@@ -12,6 +12,7 @@
 #include "purine/ops/activation.h"
 #include "purine/ops/bias.h"
 #include "purine/ops/binary.h"
+#include "purine/ops/cast.h"
 #include "purine/ops/clip.h"
 #include "purine/ops/concat.h"
 #include "purine/ops/constant.h"
@@ -22,6 +23,7 @@
 #include "purine/ops/relu.h"
 #include "purine/ops/reshape.h"
 #include "purine/ops/softmax.h"
+#include "purine/ops/sum_n.h"
 #include "purine/ops/unary.h"
 #include "purine/ops/update.h"
 #include "tests/support/evaluate.h"
@@ -55,6 +57,14 @@ Shape shape_of(const json& extents) {
   return Shape(extents.get<std::vector<std::int64_t>>());
 }
 
+DType dtype_of(const std::string& name) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
+    if (name_of(dtype) == name) return dtype;
+  }
+  ADD_FAILURE() << name;
+  return DType::f32;
+}
+
 Tensor build(const json& made, const std::vector<Tensor>& in, Tensor labels) {
   const std::string name = made.at("operator");
   const json& options = made.at("options");
@@ -83,6 +93,11 @@ Tensor build(const json& made, const std::vector<Tensor>& in, Tensor labels) {
   if (name == "reshape") return ops::reshape(in[0], options.at("shape"));
   if (name == "bias") return ops::bias(in[0], in[1], options.at("axis"));
   if (name == "broadcast_to") return ops::broadcast_to(in[0], shape_of(options.at("shape")));
+  if (name == "cast") return ops::cast(in[0], dtype_of(options.at("dtype")));
+  if (name == "sum_n") return ops::sum_n(in);
+  if (name == "split") {
+    return ops::split(in[0], options.at("axis"), options.at("sizes")).at(options.at("part"));
+  }
   if (name == "softmax_cross_entropy") return ops::softmax_cross_entropy(in[0], labels);
   if (name == "mean_squared_error") return ops::mean_squared_error(in[0], in[1]);
   EXPECT_EQ(name, "accuracy");
@@ -130,7 +145,8 @@ TEST_P(BaseOperatorsGoldenTest, ValuesAndGradientsAreThoseOfPyTorch) {
     const Tensor output = build(made, inputs, labels);
     // f32: inputs, rounded to half an epsilon, are up to `scale` and exponentials multiply their errors by
     // it; sums have at most 24 terms.
-    const double allowed = output.dtype() == DType::f64 ? 1e-11 : 1.2e-7 * (32 + 4 * std::min(scale, 8.0));
+    const bool is_double = dtype == DType::f64 && output.dtype() == DType::f64;
+    const double allowed = is_double ? 1e-11 : 1.2e-7 * (32 + 4 * std::min(scale, 8.0));
     expect_numbers(evaluator.compute(output), made.at("output"), allowed, "output");
     if (!made.contains("gradients")) continue;
     const Tensor weights = graph.input("weights", output.info());

@@ -108,6 +108,23 @@ def shapes():
     ]
 
 
+def casts():
+    kinds = {"f32": torch.float32, "f64": torch.float64, "i32": torch.int32, "i64": torch.int64}
+    return [case(f"cast_{name}", "cast", lambda x, kind=kind: x.to(kind), (4, 9), scale=5, dtype=name)
+            for name, kind in kinds.items()]
+
+
+def sums():
+    return [case(f"sum_of_{count}", "sum_n", lambda *x: sum(x[1:], x[0]), *[(2, 3, 4)] * count) for count in (1, 2, 5)]
+
+
+def splits():
+    sizes = [1, 3, 2]
+    return ([case(f"split_{part}", "split", lambda x, part=part: x.split(sizes, 1)[part], (2, 6, 3), axis=1, sizes=sizes,
+                  part=part) for part in range(3)] +
+            [case("split_last_axis", "split", lambda x: x.split([2, 1], -1)[1], (2, 2, 3), axis=-1, sizes=[2, 1], part=1)])
+
+
 def losses():
     labels = [2, 0, 4, 1, 1, 3]
     def top(k):
@@ -160,5 +177,5 @@ def write(name, cases):
     print(f"{name}: {len(cases)} cases, {len(text)} bytes")
 
 
-write("base_operators.json", arithmetic() + functions() + reductions() + shapes() + losses())
+write("base_operators.json", arithmetic() + functions() + reductions() + shapes() + casts() + sums() + splits() + losses())
 write("optimizers.json", optimizers())
