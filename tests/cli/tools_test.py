@@ -1,4 +1,5 @@
 """The commands beside training: what they print, as text and as JSON."""
+import collections
 import json
 import random
 import subprocess
@@ -41,6 +42,22 @@ class ToolsTest(CommandTest):
             self.assertAlmostEqual(sum(probabilities), 1, places=5)
         text = self.purine("predict", "--run", "runs/job", "--top", "1", images[0]).output
         self.assertRegex(text, rf"^{images[0]}\n  +\d+\.\d\d%  {CLASSES[0]}\n$")
+
+    def test_predicts_the_five_likeliest_of_more_classes(self):
+        write_idx(self.folder / "set")
+        (self.folder / "set" / "classes.txt").write_text("".join(f"{name}\n" for name in [*CLASSES, *"fghi"]), encoding="utf-8")
+        self.write_job(train={"epochs": 3})
+        self.purine("train", "job.toml")
+        (self.folder / "a.png").write_bytes(png(SIDE, SIDE, picture(1, random.Random(9))))
+        predict = ["predict", "--run", "runs/job", "a.png"]
+        (everything,) = self.purine(*predict, "--top", "8", "--json").json_lines()
+        self.assertAlmostEqual(sum(entry["probability"] for entry in everything["classes"]), 1, places=5)
+        (answer,) = self.purine(*predict, "--json").json_lines()
+        self.assertEqual(answer["classes"], everything["classes"][:5])
+        self.assertEqual(answer["classes"][0]["name"], CLASSES[1])
+        lines = self.purine(*predict).output.splitlines()
+        self.assertEqual(lines[0], "a.png")
+        self.assertEqual([line.split()[1] for line in lines[1:]], [entry["name"] for entry in answer["classes"]])
 
     def test_a_bad_image_does_not_keep_the_others_from_being_predicted(self):
         write_idx(self.folder / "set")
@@ -139,6 +156,25 @@ class ToolsTest(CommandTest):
         root = xml.etree.ElementTree.parse(self.folder / "lenet.svg").getroot()
         self.assertEqual(root.tag, "svg")
         self.assertTrue(root.text.startswith("digraph"))
+
+    def test_graphviz_draws_the_graph(self):
+        for options, words in ((["--inference"], {"conv1", "relu", "pool1"}), (["--devices", "emu:0-1"], {"conv1"})):
+            text = self.purine("graph", "lenet", "--format", "svg", "--batch", "8", *options).output
+            root = xml.etree.ElementTree.fromstring(text)
+            namespace = "{http://www.w3.org/2000/svg}"
+            self.assertEqual(root.tag, namespace + "svg")
+            kinds = collections.Counter(group.get("class") for group in root.iter(namespace + "g"))
+            self.assertGreater(kinds["node"], 10)
+            self.assertGreaterEqual(kinds["edge"], kinds["node"] - 1, "all of it hangs together")
+            labels = " ".join(element.text or "" for element in root.iter(namespace + "text"))
+            for word in words:
+                self.assertIn(word, labels)
+        dot = self.purine("graph", "lenet", "--inference", "--format", "dot").output
+        checked = subprocess.run(["dot", "-Tplain"], input=dot, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 check=True)
+        self.assertEqual(checked.stderr, "")
+        nodes = [line for line in checked.stdout.splitlines() if line.startswith("node ")]
+        self.assertEqual(len(nodes), dot.count("[shape="))
 
     def test_devices(self):
         report = self.purine("devices", "--json").json()

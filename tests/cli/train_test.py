@@ -11,6 +11,7 @@ import subprocess
 import termios
 import unittest
 
+import event_file
 from command import CLASSES, COMMAND, CommandTest, write_folder, write_idx
 
 
@@ -50,6 +51,24 @@ class TrainTest(CommandTest):
                   if event["ph"] == "X"]
         self.assertEqual({event["args"]["iteration"] for event in events}, {3, 4})
         self.assertIn("small_convnet/block1/conv/conv2d", {event["name"] for event in events})
+
+    def test_the_event_file_holds_the_metrics(self):
+        """Read back by its format's description, not by the code that wrote it."""
+        write_idx(self.folder / "set")
+        self.write_job()
+        self.purine("train", "job.toml", "--stop-after", "12")
+        self.purine("train", "job.toml", "--resume")
+        run = self.folder / "runs" / "job"
+        keys = {"train": ["loss", "accuracy", "learning_rate", "images_per_s", "data_wait"], "epoch": ["loss", "accuracy"],
+                "test": ["loss", "accuracy", "top5"]}
+        expected = []
+        for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            expected += [(entry["step"], f"{entry['phase']}/{key}", struct.unpack("f", struct.pack("f", entry[key]))[0])
+                         for key in keys[entry["phase"]] if key in entry]
+        self.assertEqual({step for step, _, _ in expected}, {4, 8, 12, 16})
+        found = [scalar for path in sorted((run / "events").iterdir()) for scalar in event_file.scalars(path)]
+        self.assertEqual(sorted(found), sorted(expected))
 
     def test_a_terminal_shows_a_bar(self):
         write_idx(self.folder / "set")
