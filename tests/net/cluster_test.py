@@ -38,6 +38,16 @@ class ClusterTest(OnCluster, ranks.RanksTest):
         for rank in (0, 1):
             self.assertRegex(output, rf"(?m)^{rank} +host{rank + 1} +10\.77\.0\.{rank + 1} \(eth0\) +cpu:{rank} +8 ")
 
+    def test_pins_each_host_to_a_core_of_its_own(self):
+        own = sorted(os.sched_getaffinity(0))
+        show = 'echo "$(hostname) $(grep Cpus_allowed_list /proc/self/status | cut -f 2)"'
+        command = [CLUSTER, "run", "--name", f"test{os.getpid()}", "--pin", "--", "sh", "-c", show]
+        run = ranks.Run(command, {})
+        self.addCleanup(self.end, run)
+        status, output, error = self.finish(run)
+        self.assertEqual(status, 0, error)
+        self.assertEqual(sorted(output.splitlines()), [f"host1 {own[0]}", f"host2 {own[1 % len(own)]}"])
+
     def test_waits_for_a_link_that_comes_back(self):
         run = self.start_cluster("steps", "300", "nothing", environment={"STALL_LIMIT_MS": "20000"})
         self.rank_processes(run)
