@@ -4,10 +4,13 @@
 
 #include "purine/core/error.h"
 #include "purine/runtime/dispatcher_core.h"
+#include "purine/runtime/yielding_thread.h"
 
 namespace purine {
 
 void Dispatcher::Core::launch(Launcher& launcher) {
+  // What is started elsewhere takes its time there; a device's queue should never run dry.
+  if (launcher.lanes[0]->lane.queue == nullptr) yield_to_workers();
   const auto issue_all = [&] {
     int issued = 0;
     for (LaneState* lane : launcher.lanes) issued += issue_ready(*lane);

@@ -7,6 +7,7 @@
 
 #include "purine/core/error.h"
 #include "purine/net/transport/pauses.h"
+#include "purine/runtime/yielding_thread.h"
 
 namespace purine::net {
 namespace {
@@ -35,6 +36,7 @@ std::string seconds(milliseconds duration) {
 void Progress::run(const std::function<std::unique_ptr<Messenger>()>& make_messenger,
                    std::promise<void>& started) {
   ::prctl(PR_SET_NAME, "purine-network");
+  yield_to_workers();
   ::prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds by which a pause may be longer; 50 us by default
   try {
     messenger_ = make_messenger();
