@@ -19,7 +19,7 @@ build: $(BUILD)/build.ninja  ## build the command, build/release/purine
 test: $(BUILD)/build.ninja  ## build everything and run every test
 	@$(SETUP) browser
 	@cmake --build $(BUILD)
-	@scripts/run-tests $(BUILD) --may-skip net.cluster net.faults net.launcher net.mpi cli.report
+	@scripts/run-tests $(BUILD) --may-skip net.cluster net.faults net.launcher net.mpi cli.report cli.slurm
 
 demo: build  ## train a network on Fashion-MNIST and print its test accuracy
 	@$(BUILD)/purine train examples/jobs/fashion-mnist.toml --new-run
