@@ -33,9 +33,10 @@ ConvolutionAlgorithm choose_convolution(ConvolutionPass pass, const ConvolutionP
   const Shape& result = backwards ? problem.image : problem.output;
   const auto inputs = static_cast<double>(backwards ? problem.output[1] : problem.image[1]);
   const auto outputs = static_cast<double>(result[1]);
-  const auto tiles = [&](std::int64_t extent) {
-    return static_cast<double>(result[0] * ((result[2] + extent - 1) / extent) *
-                               ((result[3] + extent - 1) / extent));
+  const auto tiles = [&](int extent) {
+    return static_cast<double>(
+        backwards ? winograd_input_gradient_tiles(problem.image, problem.weight, problem.output, extent)
+                  : result[0] * ((result[2] + extent - 1) / extent) * ((result[3] + extent - 1) / extent));
   };
   // Times as multiply-adds for each pair of an input and an output channel. Those of a tile are its products
   // with a fifth more than they are, since they wait for memory, and its transforms, which are shared by all

@@ -6,28 +6,19 @@
 
 #include "purine/backend/cpu/winograd_layout.h"
 #include "purine/backend/cpu/winograd_transforms.h"
+#include "purine/backend/cpu/winograd_transposed.h"
 
 namespace purine::cpu {
 namespace {
 
 using ops::Conv2dOptions;
 
-constexpr int most_points = 6;
-/// Bytes of transformed pixels and products that a part works on at a time: what stays in a second-level
-/// cache of half a megabyte and more.
-constexpr std::int64_t block_bytes = 512 << 10;
-/// The least and most tiles of a block: the transformed weights are read once a block.
-constexpr std::int64_t least_block_tiles = 16;
-constexpr std::int64_t most_block_tiles = 96;
 /// Tiles of a weight gradient's block: the sums are read and written once a block.
 constexpr std::int64_t gradient_block_tiles = 64;
 
-constexpr double most_parts = 8;
 /// The least operations of a part of the channels, those of the definition: some milliseconds. Each part
 /// repeats a transform that others do too.
 constexpr double operations_per_part = 1e9;
-/// The most bytes of transformed weights, or sums of their gradient, that a part has in its scratch memory.
-constexpr double weight_bytes_per_part = 8 << 20;
 
 /// Into how many parts to divide channels: as many as the work is worth, of no fewer than `least` channels
 /// each, but always so many that the transformed weights fit the scratch memory.
@@ -86,12 +77,8 @@ class WinogradCorrelation final : public Kernel {
   explicit WinogradCorrelation(const Correlation& correlation)
       : c_(correlation), transforms_(correlation.transforms()), tiles_(correlation.result, correlation.tile) {
     // Each worker transforms the weights once, whatever the number of parts that it runs.
-    constexpr double least_tiles = 128;
-    constexpr double operations_per_tile_part = 5e7;
     constexpr std::int64_t least_channels = 128;  // so that transforming the pixels again costs 5% at most
-    const double worthwhile =
-        std::min(static_cast<double>(tiles_.count) / least_tiles, c_.operations() / operations_per_tile_part);
-    tile_parts_ = static_cast<std::int64_t>(std::clamp(worthwhile, 1.0, most_parts));
+    tile_parts_ = parts_of_tiles(tiles_.count, c_.operations());
     // Channels are divided where there are too few tiles to divide.
     channel_parts_ = parts_of_channels(c_.result.channels, least_channels,
                                        tile_parts_ > 1 ? 0 : c_.operations(), c_.weight_bytes());
@@ -99,8 +86,7 @@ class WinogradCorrelation final : public Kernel {
     const std::int64_t columns = widest_part();
     const std::int64_t bytes_per_tile =
         elements() * (channels + most_panel_columns) * static_cast<std::int64_t>(sizeof(float));
-    block_tiles_ =
-        std::min(tiles_.count, std::clamp(block_bytes / bytes_per_tile, least_block_tiles, most_block_tiles));
+    block_tiles_ = std::min(tiles_.count, tiles_of_block(bytes_per_tile));
     weight_step_ = element_step(channels * columns);
     pixel_step_ = element_step(channels * block_tiles_);
     product_step_ = element_step(most_panel_columns * block_tiles_);
@@ -354,10 +340,6 @@ class WinogradWeightGradient final : public Kernel {
   std::size_t scratch_bytes_ = 0;
 };
 
-PixelGrid grid_of(const Shape& shape) {
-  return {shape[0], shape[2], shape[3], shape[1]};
-}
-
 Correlation correlation_of(const Shape& image, const Shape& weight, const Shape& result,
                            const Conv2dOptions& options, int tile) {
   Correlation correlation;
@@ -390,12 +372,21 @@ std::unique_ptr<Kernel> winograd_convolution(const Shape& image, const Shape& we
 
 std::unique_ptr<Kernel> winograd_input_gradient(const Shape& image, const Shape& weight, const Shape& output,
                                                 const Conv2dOptions& options, int tile) {
+  if (winograd_transposed_is_less(image, weight, output, tile)) {
+    return winograd_transposed(image, weight, output, options, tile);
+  }
   // With k = K - 1: dx[i] = sum over p of dy[i + top - p] w[p] = sum over q of dy[i - (k - top) + q] w[k - q]
   Correlation correlation = correlation_of(output, weight, image, options, tile);
   correlation.top = weight[2] - 1 - options.padding[0];
   correlation.left = weight[3] - 1 - options.padding[1];
   correlation.weight_steps = {correlation.kernel_elements(), weight[1] * correlation.kernel_elements(), true};
   return std::make_unique<WinogradCorrelation>(correlation);
+}
+
+std::int64_t winograd_input_gradient_tiles(const Shape& image, const Shape& weight, const Shape& output,
+                                           int tile) {
+  const bool transposed = winograd_transposed_is_less(image, weight, output, tile);
+  return TileGrid(grid_of(transposed ? output : image), tile).count;
 }
 
 std::unique_ptr<Kernel> winograd_weight_gradient(const Shape& image, const Shape& weight, const Shape& output,

@@ -25,4 +25,9 @@ std::unique_ptr<Kernel> winograd_input_gradient(const Shape& image, const Shape&
 std::unique_ptr<Kernel> winograd_weight_gradient(const Shape& image, const Shape& weight, const Shape& output,
                                                  const ops::Conv2dOptions& options, bool has_bias, int tile);
 
+/// Tiles that winograd_input_gradient computes: those of the image, or, where they are fewer, as without
+/// padding, those of the output, by the transpose of the algorithm (winograd_transposed.h).
+std::int64_t winograd_input_gradient_tiles(const Shape& image, const Shape& weight, const Shape& output,
+                                           int tile);
+
 }  // namespace purine::cpu

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "purine/backend/cpu/panel_product.h"
+#include "purine/core/shape.h"
 
 namespace purine::cpu {
 
@@ -20,6 +21,11 @@ struct PixelGrid {
   std::int64_t width = 0;
   std::int64_t channels = 0;
 };
+
+/// Of a tensor [N, C, H, W].
+inline PixelGrid grid_of(const Shape& shape) {
+  return {shape[0], shape[2], shape[3], shape[1]};
+}
 
 /// Tiles of m x m outputs cover a grid of results, those at its bottom and right edge perhaps in part.
 struct TileGrid {
@@ -59,6 +65,30 @@ inline void gather_pixels(const float* grid_data, const PixelGrid& grid, std::in
       *pixels++ = inside ? line + j * grid.channels : zeros;
     }
   }
+}
+
+/// Of a transformed tile, a side.
+constexpr int most_points = 6;
+/// The most parts of an operator.
+constexpr double most_parts = 8;
+/// The most bytes of transformed weights, or sums of their gradient, that a part has in its scratch memory.
+constexpr double weight_bytes_per_part = 8 << 20;
+
+/// Into how many parts to divide tiles; `operations` are those of the definition.
+inline std::int64_t parts_of_tiles(std::int64_t tiles, double operations) {
+  constexpr double least_tiles = 128;
+  constexpr double least_operations = 5e7;
+  const double worthwhile = std::min(static_cast<double>(tiles) / least_tiles, operations / least_operations);
+  return static_cast<std::int64_t>(std::clamp(worthwhile, 1.0, most_parts));
+}
+
+/// Tiles that a part works on at a time, so that their pixels and products, of so many bytes a tile, stay in
+/// a second-level cache of half a megabyte and more; the transformed weights are read once for them.
+inline std::int64_t tiles_of_block(std::int64_t bytes_per_tile) {
+  constexpr std::int64_t block_bytes = 512 << 10;
+  constexpr std::int64_t least_tiles = 16;
+  constexpr std::int64_t most_tiles = 96;
+  return std::clamp(block_bytes / bytes_per_tile, least_tiles, most_tiles);
 }
 
 /// Some channels in panels of 16, 32 or 48 columns; the last columns of the last panel may be unused.

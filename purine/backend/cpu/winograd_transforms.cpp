@@ -30,6 +30,14 @@ struct Tile3To2 {
     to[2] = hn::Sub(x[2 * stride], x[stride]);
     to[3] = hn::Sub(x[3 * stride], x[stride]);
   }
+  /// B z.
+  template <typename D, typename V>
+  static HWY_INLINE void input_gradient(D, const V* z, int stride, V* to) {
+    to[0] = z[0];
+    to[1] = hn::Sub(hn::Sub(z[stride], z[2 * stride]), z[3 * stride]);
+    to[2] = hn::Sub(hn::Add(z[stride], z[2 * stride]), z[0]);
+    to[3] = z[3 * stride];
+  }
   /// G w.
   template <typename D, typename V>
   static HWY_INLINE void weight(D d, const V* w, int stride, V* to) {
@@ -88,6 +96,23 @@ struct SixPoints {
     to[3] = hn::MulAdd(hn::Set(d, b), odd_b, even_b);
     to[4] = hn::NegMulAdd(hn::Set(d, b), odd_b, even_b);
     to[5] = hn::Add(hn::NegMulAdd(middle, x3, x1), x[5 * stride]);
+  }
+  template <typename D, typename V>
+  static HWY_INLINE void input_gradient(D d, const V* z, int stride, V* to) {
+    const V z0 = z[0], z5 = z[5 * stride];
+    const V sum_a = hn::Add(z[stride], z[2 * stride]);
+    const V sum_b = hn::Add(z[3 * stride], z[4 * stride]);
+    const V difference_a = hn::Mul(hn::Set(d, a), hn::Sub(z[stride], z[2 * stride]));
+    const V difference_b = hn::Mul(hn::Set(d, b), hn::Sub(z[3 * stride], z[4 * stride]));
+    const V middle = hn::Set(d, 2.5F);
+    const V half = hn::Set(d, 0.5F);
+    const V two = hn::Set(d, 2.0F);
+    to[0] = z0;
+    to[1] = hn::NegMulAdd(two, difference_a, hn::NegMulAdd(half, difference_b, z5));
+    to[2] = hn::Neg(hn::MulAdd(middle, z0, hn::MulAdd(two, sum_a, hn::Mul(half, sum_b))));
+    to[3] = hn::NegMulAdd(middle, z5, hn::Add(difference_a, difference_b));
+    to[4] = hn::Add(z0, hn::Add(sum_a, sum_b));
+    to[5] = z5;
   }
 };
 
@@ -284,6 +309,30 @@ void output(const float* from, std::int64_t step, std::int64_t channels, const f
 }
 
 template <typename Tile>
+void input_gradient(const float* from, std::int64_t step, std::int64_t channels, float* to,
+                    std::int64_t row_step, std::int64_t column_step) {
+  constexpr int n = Tile::points;
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  for (std::int64_t c = 0; c < channels; c += static_cast<std::int64_t>(hn::Lanes(d))) {
+    V transformed[n * n];  // columns, one after the other
+    for (int j = 0; j < n; ++j) {
+      V z[n];
+      for (int i = 0; i < n; ++i) z[i] = hn::Load(d, from + (i * n + j) * step + c);
+      Tile::input_gradient(d, z, 1, transformed + j * n);
+    }
+    for (int i = 0; i < n; ++i) {
+      V row[n];
+      Tile::input_gradient(d, transformed + i, n, row);
+      for (int j = 0; j < n; ++j) {
+        float* pixel = to + i * row_step + j * column_step + c;
+        hn::Store(hn::Add(hn::Load(d, pixel), row[j]), d, pixel);
+      }
+    }
+  }
+}
+
+template <typename Tile>
 void weight(const float* from, std::int64_t output_step, std::int64_t input_step, bool turned,
             std::int64_t channels, std::int64_t count, std::int64_t columns, float* to, std::int64_t step) {
   constexpr int n = Tile::points;
@@ -346,9 +395,9 @@ void weight_gradient(const float* from, std::int64_t step, std::int64_t count, f
 }
 
 template <typename Tile>
-constexpr WinogradTransforms transforms = {Tile::kernel,          Tile::outputs,        Tile::points,
-                                           input<Tile>,           weight<Tile>,         output<Tile>,
-                                           output_gradient<Tile>, weight_gradient<Tile>};
+constexpr WinogradTransforms transforms = {
+    Tile::kernel, Tile::outputs,         Tile::points,         input<Tile>,          weight<Tile>,
+    output<Tile>, output_gradient<Tile>, input_gradient<Tile>, weight_gradient<Tile>};
 
 const WinogradTransforms* transforms_of(int kernel, int outputs) {
   for (const WinogradTransforms* each :

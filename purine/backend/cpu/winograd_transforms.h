@@ -12,11 +12,13 @@ namespace purine::cpu {
 ///
 ///   y  = A^T [sum over input channels of (G w G^T) * (B^T x B)] A        (* by elements)
 ///   dw = G^T [sum over tiles of (A dy A^T) * (B^T x B)] G
+///   dx = sum over tiles of B [sum over output channels of (G w G^T) * (A dy A^T)] B^T
 ///
-/// the second being the transpose of the first in w. Row i of A is (1, p, ..., p^(m - 1)) for the point p =
-/// p_i, row i of G is (1, p, ..., p^(r - 1)) / N'(p), and row i of B^T has the coefficients of N(x) / (x -
-/// p), from x^0 on, with N(x) the product of all (x - p_i); the last rows, for infinity, are (0, ..., 0, 1)
-/// of A and G, and N(x). The points are 0, 1, -1 for n = 4, and for n = 6
+/// the second and third being the transposes of the first in w and x; tiles of dx overlap. Row i of A is (1,
+/// p, ..., p^(m - 1)) for the point p = p_i, row i of G is (1, p, ..., p^(r - 1)) / N'(p), and row i of B^T
+/// has the coefficients of N(x) / (x - p), from x^0 on, with N(x) the product of all (x - p_i); the last
+/// rows, for infinity, are (0, ..., 0, 1) of A and G, and N(x). The points are 0, 1, -1 for n = 4, and for n
+/// = 6
 ///
 ///   0, a, -a, b, -b with a = sqrt(1/2), b = sqrt(2):    N(x) = x^5 - 5/2 x^3 + x,    N'(0, a, b) = 1, -3/2,
 ///   6
@@ -53,6 +55,9 @@ struct WinogradTransforms {
   /// A dy A^T, of numbers `first` to `first` + `channels` of m^2 pixels.
   void (*output_gradient)(const float* const* pixels, std::int64_t first, std::int64_t channels, float* to,
                           std::int64_t step);
+  /// Adds B z B^T to n^2 pixels, `row_step` and `column_step` numbers apart; `channels` is a multiple of 16.
+  void (*input_gradient)(const float* from, std::int64_t step, std::int64_t channels, float* to,
+                         std::int64_t row_step, std::int64_t column_step);
   /// G^T z G for `count` output channels: element t of the kernel goes to to[o * output_step + t].
   void (*weight_gradient)(const float* from, std::int64_t step, std::int64_t count, float* to,
                           std::int64_t output_step);

@@ -41,6 +41,13 @@ TEST(ConvolutionChoiceTest, FiveByFive) {
             ConvolutionAlgorithm::winograd_2);
 }
 
+TEST(ConvolutionChoiceTest, WithoutPaddingTheInputGradientHasTheTilesOfTheOutput) {
+  const cpu::ConvolutionProblem problem{
+      {64, 20, 12, 12}, {50, 20, 5, 5}, {64, 50, 8, 8}, {}, Layout::channels_last};
+  EXPECT_EQ(cpu::choose_convolution(cpu::ConvolutionPass::input_gradient, problem),
+            ConvolutionAlgorithm::winograd_2);
+}
+
 TEST(ConvolutionChoiceTest, TakesNothingThatCannotComputeIt) {
   const cpu::ConvolutionProblem large{
       {32, 64, 56, 56}, {192, 64, 3, 3}, {32, 192, 56, 56}, padded, Layout::plain};

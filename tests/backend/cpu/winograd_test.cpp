@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "purine/backend/cpu/convolution.h"
+#include "purine/backend/cpu/winograd_transposed.h"
 #include "tests/backend/cpu/compare_kernels.h"
 #include "tests/backend/cpu/vector_targets.h"
 
@@ -214,6 +215,50 @@ Array weight_gradient_terms(const Transforms& t, const Array& image, const Array
   return result;
 }
 
+/// Of the input gradient by the transpose; `weight(o, c, p, q)` is between the output's channel o and the
+/// image's c.
+Array transposed_terms(const Transforms& t, const Array& output_gradient, const Shape& image_shape,
+                       const Conv2dOptions& options,
+                       const std::function<double(std::int64_t, std::int64_t, int, int)>& weight) {
+  Array result({image_shape, DType::f64});
+  const std::int64_t outputs = output_gradient.shape()[1];
+  std::vector<Matrix> weights;
+  for (std::int64_t c = 0; c < image_shape[1]; ++c) {
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      Matrix w = square(t.r);
+      for (int p = 0; p < t.r; ++p) {
+        for (int q = 0; q < t.r; ++q)
+          w[static_cast<std::size_t>(p)][static_cast<std::size_t>(q)] = std::abs(weight(o, c, p, q));
+      }
+      weights.push_back(both_sides(t.g, w));
+    }
+  }
+  for_tiles(output_gradient.shape(), t.m, [&](std::int64_t s, std::int64_t row, std::int64_t column) {
+    std::vector<Matrix> transformed;
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      transformed.push_back(both_sides(t.a, pixels(output_gradient, s, o, row, column, t.m)));
+    }
+    for (std::int64_t c = 0; c < image_shape[1]; ++c) {
+      Matrix sum = square(t.n);
+      for (std::int64_t o = 0; o < outputs; ++o) {
+        add_products(transformed[static_cast<std::size_t>(o)],
+                     weights[static_cast<std::size_t>(c * outputs + o)], sum);
+      }
+      const Matrix tile = both_sides(t.b, sum, true);
+      for (int p = 0; p < t.n; ++p) {
+        for (int q = 0; q < t.n; ++q) {
+          const std::int64_t i = row - options.padding[0] + p;
+          const std::int64_t j = column - options.padding[1] + q;
+          if (i < 0 || i >= image_shape[2] || j < 0 || j >= image_shape[3]) continue;
+          const std::int64_t at = ((s * image_shape[1] + c) * image_shape[2] + i) * image_shape[3] + j;
+          result.set(at, result.at(at) + tile[static_cast<std::size_t>(p)][static_cast<std::size_t>(q)]);
+        }
+      }
+    }
+  });
+  return result;
+}
+
 /// Expects |actual - expected| <= roundings * 2^-24 * terms, element by element.
 void expect_within(const Array& actual, const Array& expected, const Array& terms, double roundings,
                    const std::string& what) {
@@ -251,9 +296,14 @@ Array values(const Shape& shape, std::uint64_t stream) {
 }
 
 // Roundings that a result passes through, constants that are no f32 numbers included. Input: two dimensions
-// of at most 3; weight: 5 each; result: 4 each; output gradient: 3 each; weight gradient: 5 each.
+// of at most 3; weight: 5 each; result: 4 each; output gradient: 3 each; weight gradient: 5 each; input
+// gradient: 5 each, and as many as tiles overlap.
 constexpr double forward_roundings(std::int64_t channels) {
   return 2 * 3 + 2 * 5 + static_cast<double>(channels) + 2 * 4 + 1;
+}
+constexpr double transposed_roundings(std::int64_t channels, const int m, const int n) {
+  const int overlap = (n + m - 1) / m;
+  return 2 * 3 + 2 * 5 + static_cast<double>(channels) + 2 * 5 + overlap * overlap;
 }
 constexpr double weight_gradient_roundings(std::int64_t tiles) {
   return 2 * 3 + 2 * 3 + static_cast<double>(tiles) + 2 * 5;
@@ -291,14 +341,21 @@ void compare(const Problem& problem) {
     expect_within(run(forward, {image, weight, bias}, m)[0],
                   test::run_operator(forward, {image, weight, bias})[0], terms, forward_roundings(channels),
                   "forward, " + what);
-    expect_within(run(input_gradient, {output_gradient, weight}, m)[0],
-                  test::run_operator(input_gradient, {output_gradient, weight})[0],
-                  forward_terms(transforms, output_gradient, image_shape, extent - 1 - options.padding[0],
-                                extent - 1 - options.padding[1],
-                                [&](std::int64_t c, std::int64_t o, int p, int q) {
-                                  return weight_at(o, c, extent - 1 - p, extent - 1 - q);
-                                }),
-                  forward_roundings(outputs), "input gradient, " + what);
+    const Array image_gradient = run(input_gradient, {output_gradient, weight}, m)[0];
+    const Array exact_gradient = test::run_operator(input_gradient, {output_gradient, weight})[0];
+    if (cpu::winograd_transposed_is_less(image_shape, weight_shape, output_shape, m)) {
+      expect_within(image_gradient, exact_gradient,
+                    transposed_terms(transforms, output_gradient, image_shape, options, weight_at),
+                    transposed_roundings(outputs, m, transforms.n), "transposed input gradient, " + what);
+    } else {
+      expect_within(image_gradient, exact_gradient,
+                    forward_terms(transforms, output_gradient, image_shape, extent - 1 - options.padding[0],
+                                  extent - 1 - options.padding[1],
+                                  [&](std::int64_t c, std::int64_t o, int p, int q) {
+                                    return weight_at(o, c, extent - 1 - p, extent - 1 - q);
+                                  }),
+                    forward_roundings(outputs), "input gradient, " + what);
+    }
     const std::vector<Array> actual = run(weight_gradient, {image, output_gradient}, m);
     const std::vector<Array> expected = test::run_operator(weight_gradient, {image, output_gradient});
     const auto tiles = [&](std::int64_t length) { return (length + m - 1) / m; };
@@ -358,6 +415,16 @@ TEST(WinogradTest, FiveByFive) {
   });
 }
 
+TEST(WinogradTest, OutputsThatAreSmallerThanTheImage) {
+  EXPECT_TRUE(cpu::winograd_transposed_is_less({64, 20, 12, 12}, {50, 20, 5, 5}, {64, 50, 8, 8}, 2));
+  EXPECT_FALSE(cpu::winograd_transposed_is_less({64, 20, 12, 12}, {50, 20, 5, 5}, {64, 50, 12, 12}, 2));
+  test::with_every_vector_target([] {
+    compare({{}, {3, 20, 12, 12}, {10, 20, 5, 5}});
+    compare({{}, {2, 53, 7, 8}, {3, 53, 3, 3}});
+    compare({{.padding = {1, 0, 0, 1}}, {2, 4, 9, 10}, {17, 4, 5, 5}});
+  });
+}
+
 TEST(WinogradTest, ASinglePixelOfOutput) {
   test::with_every_vector_target([] { compare({{}, {1, 6, 3, 3}, {5, 6, 3, 3}}); });
 }
@@ -401,6 +468,22 @@ TEST_P(WinogradPartsTest, OverTiles) {
   for (const std::int64_t sample : {std::int64_t{0}, samples / 2, samples - 1}) {
     const Array alone =
         test::run_operator(forward, {image.slice(0, sample, sample + 1), weight}, options())[0];
+    EXPECT_TRUE(result.slice(0, sample, sample + 1) == alone) << sample;
+  }
+}
+
+TEST_P(WinogradPartsTest, OverSamplesOfTheTranspose) {
+  constexpr std::int64_t samples = 64;
+  const Array output_gradient = normal_array({samples, 48, 8, 8}, 1, DType::f32);
+  const Array weight = normal_array({48, 32, 3, 3}, 2, DType::f32);
+  ASSERT_TRUE(cpu::winograd_transposed_is_less({samples, 32, 10, 10}, weight.shape(), output_gradient.shape(),
+                                               tile()));
+  const auto input_gradient =
+      std::make_shared<ops::Conv2dInputGradient>(Conv2dOptions{}, std::array<std::int64_t, 2>{10, 10});
+  const Array result = run_in_parts(input_gradient, {output_gradient, weight})[0];
+  for (const std::int64_t sample : {std::int64_t{0}, samples / 2, samples - 1}) {
+    const Array alone = test::run_operator(
+        input_gradient, {output_gradient.slice(0, sample, sample + 1), weight}, options())[0];
     EXPECT_TRUE(result.slice(0, sample, sample + 1) == alone) << sample;
   }
 }
