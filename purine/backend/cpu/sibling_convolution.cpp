@@ -19,7 +19,7 @@ using onednn::Sequence;
 
 /// The least operations and pixels of a part, as of other convolutions.
 constexpr double operations_per_part = 4e6;
-constexpr double pixels_per_part = 800;
+constexpr double pixels_per_part = 390;
 /// Bytes of the image and all results that siblings work on one after the other: what stays in a second-level
 /// cache.
 constexpr std::int64_t chunk_bytes = 768 << 10;
