@@ -134,7 +134,7 @@ class TrainTest(CommandTest):
         trace = self.folder / "runs/job/trace-from-step-2.json"
         trace.symlink_to(trace)
         error = self.error_of("train", "job.toml", "--resume", "--set", "trace.steps=1", "--set", "trace.first_step=2", status=1)
-        self.assertRegex(error, r"^\[trace\] \[file\] runs/job/trace-from-step-2.json: cannot look at the file: .*; "
+        self.assertRegex(error, r"^\[file\] runs/job/trace-from-step-2.json: cannot look at the file: .*; "
                                 r"hint: the run itself is well, and lies in runs/job$")
         self.assertEqual(self.checkpoints("runs/job")[-1].name, "step-00000016.safetensors")
 
