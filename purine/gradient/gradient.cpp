@@ -139,6 +139,15 @@ class GradientBuilder {
   std::vector<std::vector<Tensor>> contributions_;  // by tensor
 };
 
+/// True for a scope that purine/gradient makes: `gradient`, or `gradient_2` for a second loss.
+bool is_gradient_scope(std::string_view name) {
+  constexpr std::string_view gradient = "gradient";
+  if (!name.starts_with(gradient)) return false;
+  name.remove_prefix(gradient.size());
+  return name.empty() || (name.size() > 1 && name[0] == '_' &&
+                          name.find_first_not_of("0123456789", 1) == std::string_view::npos);
+}
+
 }  // namespace
 
 std::vector<Tensor> gradients(Tensor loss, std::span<const Tensor> with_respect_to) {
@@ -163,6 +172,16 @@ std::vector<Tensor> gradients(Tensor loss, std::span<const Tensor> with_respect_
 
 std::vector<Tensor> gradients(Tensor loss, std::initializer_list<Tensor> with_respect_to) {
   return gradients(loss, std::span<const Tensor>(with_respect_to.begin(), with_respect_to.size()));
+}
+
+bool is_gradient(Operator op) {
+  const std::string path = op.path();
+  std::string_view rest = path;
+  for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+    if (is_gradient_scope(rest.substr(0, slash))) return true;
+    rest.remove_prefix(slash + 1);
+  }
+  return false;
 }
 
 }  // namespace purine

@@ -28,4 +28,8 @@ namespace purine {
 std::vector<Tensor> gradients(Tensor loss, std::span<const Tensor> with_respect_to);
 std::vector<Tensor> gradients(Tensor loss, std::initializer_list<Tensor> with_respect_to);
 
+/// True for what `gradients` has added, in whatever graph was made from that: an operator below a scope
+/// `gradient`.
+bool is_gradient(Operator op);
+
 }  // namespace purine

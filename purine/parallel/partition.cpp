@@ -281,26 +281,7 @@ class Partitioner {
   std::vector<std::pair<std::uint32_t, Tensor>> roots_;  // inputs and watched tensors, whole
 };
 
-/// True for a scope that purine/gradient makes: `gradient`, or `gradient_2` for a second loss.
-bool is_gradient_scope(std::string_view name) {
-  constexpr std::string_view gradient = "gradient";
-  if (!name.starts_with(gradient)) return false;
-  name.remove_prefix(gradient.size());
-  return name.empty() || (name.size() > 1 && name[0] == '_' &&
-                          name.find_first_not_of("0123456789", 1) == std::string_view::npos);
-}
-
 }  // namespace
-
-bool is_gradient(Operator op) {
-  const std::string path = op.path();
-  std::string_view rest = path;
-  for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
-    if (is_gradient_scope(rest.substr(0, slash))) return true;
-    rest.remove_prefix(slash + 1);
-  }
-  return false;
-}
 
 bool is_whole(const Spec& spec) {
   return std::all_of(spec.begin(), spec.end(), [](const Placement& p) { return p.is_replicated(); });

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "purine/gradient/gradient.h"
 #include "purine/graph/graph.h"
 #include "purine/parallel/partition.h"
 #include "purine/parallel/plan.h"
@@ -43,8 +44,6 @@ std::string name_of(Tensor tensor);
 Location host_of(Location location);
 /// How an option set says that partial tensors are summed. Throws Error if it contradicts itself.
 Reductions reductions_of(const PartitionOptions& options);
-/// True for what purine/gradient has added: an operator below a scope `gradient`.
-bool is_gradient(Operator op);
 /// How a variable's initial value is divided. Throws Error if it can't be.
 std::vector<Division> initial_divisions(const Mesh& mesh, Variable variable, const Spec& spec);
 /// Where every piece of an operator makes the same result, locations without a piece get it from one that

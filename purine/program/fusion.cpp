@@ -85,6 +85,12 @@ class Finder {
     return std::string(path.substr(shared));
   }
 
+  /// The tensor that ops::after has made another view of.
+  static Tensor seen_through(Tensor view) {
+    while (view.has_producer() && view.producer().type() == "after") view = view.producer().input(0);
+    return view;
+  }
+
   /// The batch normalisation whose result a rectifier rectifies, if the two run as one.
   std::optional<Operator> normalization_below(Operator relu) {
     const Tensor x = relu.input(0);
@@ -127,10 +133,12 @@ class Finder {
     if (!gradient || gradient->type() != "batch_normalization_training_gradient") return;
     // Inputs y's gradient, x, scale, mean, variance; the normalisation has x, scale, shift and makes mean,
     // variance.
-    const bool belong =
-        gradient->input(0) == relu_gradient.output() && gradient->input(1) == normalization->input(0) &&
-        gradient->input(2) == normalization->input(1) && gradient->input(3) == normalization->output(1) &&
-        gradient->input(4) == normalization->output(2);
+    // One that runs again for the backward pass reads x through a view.
+    const bool belong = gradient->input(0) == relu_gradient.output() &&
+                        gradient->input(1) == seen_through(normalization->input(0)) &&
+                        gradient->input(2) == normalization->input(1) &&
+                        gradient->input(3) == normalization->output(1) &&
+                        gradient->input(4) == normalization->output(2);
     if (!belong) return;
     ops::BatchNormalizationOptions options = options_of(*gradient);
     options.relu = true;
