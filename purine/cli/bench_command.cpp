@@ -119,6 +119,7 @@ train::LoadedJob bench_job(const BenchRequest& request) {
   loaded.job.optimizer.name = request.optimizer;
   loaded.job.optimizer.learning_rate = 0.001;
   loaded.job.train.convolutions = request.convolutions;
+  loaded.job.train.memory_limit = request.memory_limit;
   return loaded;
 }
 
@@ -205,6 +206,9 @@ int bench(const BenchRequest& request, Launch& launch) {
     };
   }
   const Clock::time_point before = Clock::now();
+  if (request.memory_limit > 0) {
+    placed->fit_memory(*runtime, static_cast<std::size_t>(request.memory_limit * 1e6), options);
+  }
   Session session(*runtime, placed->running(), options);
   const double ready_seconds = std::chrono::duration<double>(Clock::now() - before).count();
   const std::vector<double> times = run(session, request, *runtime);
@@ -254,6 +258,7 @@ int bench(const BenchRequest& request, Launch& launch) {
         .add("images_per_s_median", median_rate)
         .add("images_per_s_best", best_rate)
         .add("peak_bytes", session.peak_bytes())
+        .add("run_again", placed->memory_fit().operators.size())
         .add("ready_s", ready_seconds)
         .add("ranks", std::span<const JsonObject>(ranks_json(ranks, launch.endpoint())));
     if (prediction) add_prediction(report, *prediction);
@@ -267,6 +272,7 @@ int bench(const BenchRequest& request, Launch& launch) {
       image.height, image.width, runtime->workers(), runtime->workers() == 1 ? "" : "s",
       train::bytes_text(session.peak_bytes()), ready_seconds);
   if (setup.is_divided()) fmt::print("{} devices: {}\n", setup.devices().size(), setup.text());
+  if (const std::string text = placed->memory_text(); !text.empty()) fmt::print("{}\n", text);
   fmt::print("{:.2f} images/s median, {:.2f} best, over {} steps\n", median_rate, best_rate, request.steps);
   for (std::size_t rank = 0; launch.endpoint() != nullptr && rank < ranks.size(); ++rank) {
     fmt::print("rank {} at {}: {}\n", rank, launch.endpoint()->host(static_cast<int>(rank)),

@@ -38,6 +38,7 @@ void CommandLine::add_bench() {
       "from it, and how much of that time no operator ran there (exposed). The JSON object has model,\n"
       "batch, steps, image, classes, parameters, inference, devices, scheme, mesh, workers,\n"
       "images_per_s_median, images_per_s_best, peak_bytes, which was planned before the first step,\n"
+      "run_again, how many operators --memory-limit makes run again for the backward pass,\n"
       "ready_s, the seconds that freezing the graph and making everything ready for it took, and\n"
       "ranks: the bytes of each, of all variables (variable_bytes) and of those that are not learnt\n"
       "(state_bytes), and over several processes its times and what it sent and received.\n\n"
@@ -93,6 +94,11 @@ void CommandLine::add_bench() {
                    "fastest, measured or direct, as train.convolutions")
       ->type_name("HOW")
       ->check(CLI::IsMember({"fastest", "measured", "direct"}));
+  command
+      ->add_option("--memory-limit", bench_.memory_limit,
+                   "megabytes that a step may need, as train.memory_limit")
+      ->type_name("MB")
+      ->check(CLI::PositiveNumber);
   command->add_option("--optimizer", bench_.optimizer, "the update rule; default: momentum")
       ->type_name("NAME")
       ->check(CLI::IsMember({"sgd", "momentum", "nesterov", "adam", "adamw"}));

@@ -14,6 +14,7 @@
 #include "purine/graph/dot.h"
 #include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
+#include "purine/session/runtime.h"
 #include "purine/train/job_mistake.h"
 #include "purine/train/network.h"
 #include "purine/train/placed_graph.h"
@@ -51,8 +52,14 @@ train::PlacedGraph build_job(const GraphRequest& request, const train::LoadedJob
     train::build_training(train::training_source(graph, job, training_set), job, task.classes,
                           train::steps_per_epoch(job, training_set->size()), device);
   };
-  return {train::parallel_setup(loaded),
-          request.inference ? prediction(job, task.image, task.classes) : Build(training)};
+  train::PlacedGraph placed(train::parallel_setup(loaded),
+                            request.inference ? prediction(job, task.image, task.classes) : Build(training));
+  if (job.train.memory_limit > 0 && !request.inference) {
+    Runtime runtime({.workers = static_cast<int>(job.train.workers)});
+    SessionOptions options;
+    placed.fit_memory(runtime, static_cast<std::size_t>(job.train.memory_limit * 1e6), options);
+  }
+  return placed;
 }
 
 train::PlacedGraph build_model(const GraphRequest& request) {

@@ -82,6 +82,7 @@ struct BenchRequest {
   std::optional<std::string> save;  ///< write what each operator takes to this file
   std::optional<std::string> report;
   std::string convolutions = "fastest";  ///< as train.convolutions
+  double memory_limit = 0;               ///< as train.memory_limit
   std::string optimizer = "momentum";    ///< as optimizer.name
   RunRequest run;
   bool json = false;

@@ -47,6 +47,8 @@ struct SessionOptions {
   bool channels_last = true;
   /// Operators may run as one where that saves a pass over memory.
   bool fuse = true;
+  /// How soon storage is reused: program::MemoryOptions::distance.
+  std::uint32_t storage_distance = program::MemoryOptions().distance;
   /// The variables to work on; a new set if it is empty.
   std::shared_ptr<Variables> variables = {};
   /// Debugging: fill storage with NaN before it is taken into use.

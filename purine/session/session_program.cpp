@@ -42,6 +42,7 @@ SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOpti
   freeze.seed = options.seed;
   freeze.channels_last = options.channels_last;
   freeze.fuse = options.fuse;
+  freeze.memory.distance = options.storage_distance;
   freeze.poison_freed = options.poison_freed;
   freeze.parallelism = runtime.workers();
   freeze.network_bytes_per_second = runtime.network_bytes_per_second();

@@ -60,6 +60,7 @@ struct Job {
     std::int64_t seed = 1;
     std::int64_t workers = 0;
     std::string convolutions = "fastest";
+    double memory_limit = 0;
     std::string run_folder = {};
     std::int64_t evaluate_every = 1;
     std::int64_t report_every = 50;

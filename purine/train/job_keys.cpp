@@ -300,6 +300,17 @@ std::vector<JobKey> train_keys() {
        .member = member(&Job::train, &Train::convolutions),
        .choices = {"fastest", "measured", "direct"}},
       {.section = "train",
+       .name = "memory_limit",
+       .help =
+           "Megabytes (of 10^6 bytes) that a training step may need in each process: variables, activations "
+           "and scratch memory, as planned before the first step. Where it needs more, activations that are "
+           "cheap to compute (rectifiers, normalisation, pooling, dropout) are computed again for the "
+           "backward "
+           "pass instead of being kept; the results are the same. 0: no limit.",
+       .member = member(&Job::train, &Train::memory_limit),
+       .range = at_least(0),
+       .on_resume = may_change},
+      {.section = "train",
        .name = "run_folder",
        .help =
            "Where checkpoints, metrics and the trace go. Unless a run is resumed it must not exist. Empty: "

@@ -1,10 +1,13 @@
 #include "purine/train/placed_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "purine/core/error.h"
 #include "purine/ops/copy.h"
+#include "purine/train/progress.h"
 
 namespace purine::train {
 namespace {
@@ -63,12 +66,31 @@ PlacedGraph::PlacedGraph(const ParallelSetup& setup, const Build& build, const P
   graph.set_batch_recipe(std::move(recipe));
 }
 
+void PlacedGraph::fit_memory(Runtime& runtime, std::size_t limit, SessionOptions& options) {
+  fit_ = purine::fit_memory(runtime, placed(), limit, options);
+  options.storage_distance = fit_.storage_distance;
+}
+
+std::string PlacedGraph::memory_text() const {
+  if (fit_.bytes == fit_.bytes_before) return {};
+  const std::size_t count = fit_.operators.size();
+  return fmt::format(
+      "to fit into the memory limit, {} operator{} run{} again for the backward pass{}: a step "
+      "needs {} instead of {}",
+      count, count == 1 ? "" : "s", count == 1 ? "s" : "",
+      fit_.storage_distance < SessionOptions().storage_distance ? ", and storage is reused sooner" : "",
+      bytes_text(fit_.bytes), bytes_text(fit_.bytes_before));
+}
+
 Tensor PlacedGraph::at(Tensor tensor) const {
-  if (!divided_) return tensor;
-  const Tensor there = divided_->at(tensor);
-  const auto copy =
-      std::find_if(copies_.begin(), copies_.end(), [&](const auto& pair) { return pair.first == there; });
-  return copy != copies_.end() ? copy->second : there;
+  Tensor there = tensor;
+  if (divided_) {
+    there = divided_->at(tensor);
+    const auto copy =
+        std::find_if(copies_.begin(), copies_.end(), [&](const auto& pair) { return pair.first == there; });
+    if (copy != copies_.end()) there = copy->second;
+  }
+  return fit_.graph ? fit_.tensors[there.index()] : there;
 }
 
 bool PlacedGraph::can_share_variables_of(const PlacedGraph& other) const {

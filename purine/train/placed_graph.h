@@ -1,15 +1,18 @@
 // A job's graph on the job's devices.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "purine/graph/graph.h"
 #include "purine/parallel/partition.h"
 #include "purine/parallel/whole_variable.h"
+#include "purine/session/memory_fit.h"
 #include "purine/train/parallel_section.h"
 
 namespace purine::train {
@@ -25,10 +28,18 @@ class PlacedGraph {
   /// and the scheme follows Specs, the variables that both have lie as they do there.
   PlacedGraph(const ParallelSetup& setup, const Build& build, const PlacedGraph* like = nullptr);
 
+  /// Makes the graph that runs fit into a limit of bytes in each process; see purine::fit_memory, which
+  /// throws an Error if that can't be. What the session's options have to be for it is changed in them.
+  void fit_memory(Runtime& runtime, std::size_t limit, SessionOptions& options);
+  /// What that has done; without it nothing.
+  const MemoryFit& memory_fit() const { return fit_; }
+  /// The same in a line for people; empty where nothing was done.
+  std::string memory_text() const;
+
   /// As it was written.
   Graph& written() { return *written_; }
   /// What a session takes.
-  Graph& running() { return divided_ ? divided_->graph() : *written_; }
+  Graph& running() { return fit_.graph ? *fit_.graph : placed(); }
   /// What a tensor of the written graph is in the running one: Partitioned::at. A watched one is where rank 0
   /// has its value: for those that lie elsewhere the running graph has a copy at `0/cpu:0`.
   Tensor at(Tensor tensor) const;
@@ -39,10 +50,13 @@ class PlacedGraph {
   bool can_share_variables_of(const PlacedGraph& other) const;
 
  private:
+  Graph& placed() { return divided_ ? divided_->graph() : *written_; }
+
   std::unique_ptr<Graph> written_;  // at one address: the divided graph refers to it
   std::optional<parallel::Partitioned> divided_;
   std::vector<std::pair<Tensor, Tensor>> copies_;  // watched tensors that lie elsewhere, and those at rank 0
   std::vector<parallel::WholeVariable> variables_;
+  MemoryFit fit_;
 };
 
 }  // namespace purine::train

@@ -76,6 +76,7 @@ class Trainer::Implementation {
   void open_data();
   void build_graph();
   void compare_ranks();
+  void fit_memory(SessionOptions& options);
   void open_store();
   EndReport run_here();
   EndReport train();
@@ -151,6 +152,7 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
   session_options.waits = tell_of_wait();
   session_options.notice_after = notice_after(this->job().parallel.stall_limit);
   session_options.trace = hook();
+  fit_memory(session_options);
   session_ = std::make_unique<Session>(runtime, graph_->running(), std::move(session_options));
   evaluator_ = std::make_unique<Evaluator>(
       runtime, setup_, task_, test_set_,
@@ -187,6 +189,13 @@ void Trainer::Implementation::build_graph() {
   };
   graph_.emplace(setup_, build);
   identity_ = identify(graph_->written());
+}
+
+// A collective call.
+void Trainer::Implementation::fit_memory(SessionOptions& options) {
+  if (job().train.memory_limit > 0) {
+    graph_->fit_memory(runtime_, static_cast<std::size_t>(job().train.memory_limit * 1e6), options);
+  }
   for (Tensor* tensor : {&tensors_.loss, &tensors_.accuracy, &tensors_.learning_rate}) {
     *tensor = graph_->at(*tensor);
   }
@@ -329,6 +338,7 @@ void Trainer::Implementation::report_start() {
   report.workers = runtime_.workers();
   report.peak_bytes = session_->peak_bytes() + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
+  if (const std::string note = graph_->memory_text(); !note.empty()) tell(&Listener::note, note);
   const std::vector<std::string> doubts =
       data::doubts_about(training_set_->class_names(), data::class_counts(*training_set_));
   if (!doubts.empty()) {
