@@ -69,7 +69,7 @@ class Builder {
       : mesh_(mesh),
         options_(options),
         axes_(find_axes(mesh, options)),
-        stages_(assign_stages(graph, mesh.axis_size(axes_.stages), options.cost)),
+        stages_(assign_stages(graph, mesh.axis_size(axes_.stages), options.cost, options.stage_shares)),
         reductions_(reductions_of(options.partition)) {
     for (int s = 0; s < stages_.count; ++s) meshes_.push_back(mesh_of_stage(mesh, axes_, s));
   }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "purine/graph/graph.h"
 #include "purine/parallel/partition.h"
@@ -25,17 +26,19 @@ struct PipelineOptions {
   /// What an operator of the graph takes, in any unit: measured, for instance. None: estimated from the
   /// contract's cost.
   std::function<double(Operator)> cost = {};
+  /// How much of the work each stage has, in any unit; none: all the same. See divide_into_stages.
+  std::vector<double> stage_shares = {};
   PartitionOptions partition = {};
 };
 
 /// Pipeline parallelism (Narayanan et al., "PipeDream", 2019, with an update only after all micro-batches).
 ///
-/// The operators before the gradient's are cut, in their order, into runs of as equal a cost as can be
-/// (stages.h): stage s is at coordinate s of the stages' axis, with its variables, its gradients and its
-/// updates. What goes from stage to stage is copied. Every operator that the batch meets is there once a
-/// micro-batch, below `@1.2` for the third micro-batch at the second location, as a piece of the whole
-/// batch's: losses divide by all samples, random numbers are those of the whole batch, and the sum of the
-/// micro-batches' gradients, added in their order, is the whole batch's gradient.
+/// The operators before the gradient's are cut, in their order, into runs of as equal a cost as can be, or of
+/// costs by `stage_shares` (stages.h): stage s is at coordinate s of the stages' axis, with its variables,
+/// its gradients and its updates. What goes from stage to stage is copied. Every operator that the batch
+/// meets is there once a micro-batch, below `@1.2` for the third micro-batch at the second location, as a
+/// piece of the whole batch's: losses divide by all samples, random numbers are those of the whole batch, and
+/// the sum of the micro-batches' gradients, added in their order, is the whole batch's gradient.
 ///
 /// Each stage works in the order 1F1B (schedule.h): stage s of S has at most S - s micro-batches between
 /// forward and backward, so that activations take memory by the number of stages, not of micro-batches. That

@@ -39,6 +39,15 @@ void divide_alternately(Specs& specs, Graph& graph, std::string_view axis) {
   }
 }
 
+// The named layers, or, where none are, the fully connected ones. The names of layers are checked when they
+// are divided.
+void divide_layers(Specs& specs, Graph& graph, std::string_view axis, const std::vector<std::string>& output,
+                   const std::vector<std::string>& input) {
+  if (output.empty() && input.empty()) return divide_alternately(specs, graph, axis);
+  for (const std::string& layer : output) divide_layer(specs, graph, layer, Channels::output, axis);
+  for (const std::string& layer : input) divide_layer(specs, graph, layer, Channels::input, axis);
+}
+
 }  // namespace
 
 void divide_layer(Specs& specs, Graph& graph, std::string_view layer, Channels channels,
@@ -112,20 +121,15 @@ Partitioned data_parallel(Graph& graph, const Mesh& mesh, const DataParallelOpti
 Partitioned tensor_parallel(Graph& graph, const Mesh& mesh, const TensorParallelOptions& options) {
   Specs specs(mesh);
   if (!options.samples_axis.empty()) specs.split_samples(graph, options.samples_axis);
-  for (const std::string& layer : options.output) {
-    divide_layer(specs, graph, layer, Channels::output, options.axis);
-  }
-  for (const std::string& layer : options.input) {
-    divide_layer(specs, graph, layer, Channels::input, options.axis);
-  }
-  if (options.output.empty() && options.input.empty()) divide_alternately(specs, graph, options.axis);
+  divide_layers(specs, graph, options.axis, options.output, options.input);
   return partition(graph, specs, options.partition);
 }
 
 Partitioned hybrid(Graph& graph, const Mesh& mesh, const HybridOptions& options) {
   Specs specs(mesh);
   specs.split_samples(graph, options.samples_axis);
-  divide_alternately(specs, graph, options.layers_axis.empty() ? options.samples_axis : options.layers_axis);
+  divide_layers(specs, graph, options.layers_axis.empty() ? options.samples_axis : options.layers_axis,
+                options.output, options.input);
   return partition(graph, specs, options.partition);
 }
 

@@ -65,12 +65,15 @@ struct HybridOptions {
   /// Along which fully connected layers are divided; none: along the samples' axis too, whose locations then
   /// gather the activations of all samples before these layers.
   std::string layers_axis = {};
+  std::vector<std::string> output = {};  ///< layers divided by their output's channels
+  std::vector<std::string> input = {};   ///< layers divided by their input's channels
   PartitionOptions partition = {};
 };
 
 /// Convolutions data parallel, fully connected layers tensor parallel (Krizhevsky, "One weird trick for
 /// parallelizing convolutional neural networks", 2014): the former have few weights and many activations, the
-/// latter many weights and few activations.
+/// latter many weights and few activations. Where layers are named, those are divided, and all others data
+/// parallel.
 Partitioned hybrid(Graph& graph, const Mesh& mesh, const HybridOptions& options = {});
 
 }  // namespace purine::parallel

@@ -1,6 +1,7 @@
 #include "purine/parallel/stages.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -167,8 +168,12 @@ class Positions {
 /// Costs of runs of items: of the items before each, and of the sums of squares of the best cuts.
 class Cuts {
  public:
-  Cuts(std::span<const double> costs, int stages)
-      : items_(static_cast<int>(costs.size())), stages_(stages), before_(costs.size() + 1, 0) {
+  Cuts(std::span<const double> costs, int stages, std::span<const double> shares)
+      : items_(static_cast<int>(costs.size())),
+        stages_(stages),
+        shares_(shares.begin(), shares.end()),
+        before_(costs.size() + 1, 0) {
+    shares_.resize(static_cast<std::size_t>(stages), 1);
     for (std::size_t i = 0; i < costs.size(); ++i) before_[i + 1] = before_[i] + costs[i];
     // Sums that differ by rounding alone are equal.
     tolerance_ = before_.back() * 1e-9;
@@ -193,17 +198,18 @@ class Cuts {
  private:
   static constexpr double impossible = std::numeric_limits<double>::infinity();
 
-  double run(int begin, int end) const {
-    return before_[static_cast<std::size_t>(end)] - before_[static_cast<std::size_t>(begin)];
+  /// Of the first of the last `stages` runs, by its share.
+  double run(int begin, int end, int stages) const {
+    return (before_[static_cast<std::size_t>(end)] - before_[static_cast<std::size_t>(begin)]) /
+           shares_[static_cast<std::size_t>(stages_ - stages)];
   }
-  bool is_within_limit(int begin, int end) const { return run(begin, end) <= limit_ + tolerance_; }
   double& squares(int begin, int stages) {
     return squares_[static_cast<std::size_t>(stages) * static_cast<std::size_t>(items_ + 1) +
                     static_cast<std::size_t>(begin)];
   }
   double with_first(int begin, int end, int stages) {
-    if (!is_within_limit(begin, end)) return impossible;
-    return run(begin, end) * run(begin, end) + squares(end, stages - 1);
+    const double cost = run(begin, end, stages);
+    return cost > limit_ + tolerance_ ? impossible : cost * cost + squares(end, stages - 1);
   }
   bool is_best(int begin, int end, int stages, double least) {
     return with_first(begin, end, stages) <= least + tolerance_ * (before_.back() + 1e-300);
@@ -218,7 +224,7 @@ class Cuts {
       for (int begin = 0; begin < items_; ++begin) {
         double& best = next[static_cast<std::size_t>(begin)];
         for (int end = begin + 1; end <= items_; ++end) {
-          best = std::min(best, std::max(run(begin, end), least[static_cast<std::size_t>(end)]));
+          best = std::min(best, std::max(run(begin, end, stages), least[static_cast<std::size_t>(end)]));
         }
       }
       least = std::move(next);
@@ -241,6 +247,7 @@ class Cuts {
 
   int items_;
   int stages_;
+  std::vector<double> shares_;
   std::vector<double> before_;
   double tolerance_ = 0;
   double limit_ = 0;
@@ -249,7 +256,8 @@ class Cuts {
 
 }  // namespace
 
-std::vector<int> divide_into_stages(std::span<const double> costs, int stages) {
+std::vector<int> divide_into_stages(std::span<const double> costs, int stages,
+                                    std::span<const double> shares) {
   if (stages < 1)
     throw Error("pipeline", fmt::format("{} stages were asked for, at least 1 is needed", stages));
   if (costs.size() < static_cast<std::size_t>(stages)) {
@@ -261,7 +269,13 @@ std::vector<int> divide_into_stages(std::span<const double> costs, int stages) {
       throw Error("pipeline", fmt::format("an operator's cost is {}, a number from 0 on is needed", cost));
     }
   }
-  return Cuts(costs, stages).best();
+  const auto is_share = [](double share) { return std::isfinite(share) && share > 0; };
+  if (!shares.empty() && (shares.size() != static_cast<std::size_t>(stages) ||
+                          !std::all_of(shares.begin(), shares.end(), is_share))) {
+    throw Error("pipeline", fmt::format("{} stages need as many positive shares of the work, got [{}]",
+                                        stages, fmt::join(shares, ", ")));
+  }
+  return Cuts(costs, stages, shares).best();
 }
 
 double estimated_cost(Operator op) {
@@ -276,7 +290,8 @@ double estimated_cost(Operator op) {
   return std::max(cost.operations / operations_per_second, cost.bytes / bytes_per_second);
 }
 
-Stages assign_stages(Graph& graph, int stages, const std::function<double(Operator)>& cost) {
+Stages assign_stages(Graph& graph, int stages, const std::function<double(Operator)>& cost,
+                     std::span<const double> shares) {
   const Positions positions(graph);
   std::vector<double> costs(static_cast<std::size_t>(positions.count()), 0);
   for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {
@@ -284,7 +299,7 @@ Stages assign_stages(Graph& graph, int stages, const std::function<double(Operat
         cost ? cost(graph.op(i)) : estimated_cost(graph.op(i));
   }
   std::vector<int> stage_of;  // by position
-  const std::vector<int> sizes = divide_into_stages(costs, stages);
+  const std::vector<int> sizes = divide_into_stages(costs, stages, shares);
   for (int s = 0; s < stages; ++s) stage_of.insert(stage_of.end(), static_cast<std::size_t>(sizes[s]), s);
 
   Stages result{stages, {}, {}, std::vector<int>(graph.tensor_count(), -1)};

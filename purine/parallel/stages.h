@@ -21,9 +21,12 @@ struct Stages {
 /// Cuts a row of items into `stages` runs of at least one item, such that the costliest run costs as little
 /// as can be; of such cuts one with the least sum of squares, so that the others are even too, and of those
 /// the one whose first runs are the longest: 30 equal items over 4 stages are 8, 8, 7, 7. Returns the runs'
-/// numbers of items. Throws Error if there are fewer items than stages, or a cost is negative or no number.
-/// Takes time in the order of items * items * stages.
-std::vector<int> divide_into_stages(std::span<const double> costs, int stages);
+/// numbers of items. With `shares`, a number for each run, a run's cost is taken by its share: shares 2 and 1
+/// cut 30 equal items into 20 and 10. Throws Error if there are fewer items than stages, a cost is negative
+/// or no number, or there isn't a positive share for each run. Takes time in the order of items * items *
+/// stages.
+std::vector<int> divide_into_stages(std::span<const double> costs, int stages,
+                                    std::span<const double> shares = {});
 
 /// What an operator takes by its contract's cost, roughly in seconds of a core; 0 for one that brings
 /// samples.
@@ -32,7 +35,8 @@ double estimated_cost(Operator op);
 /// Cuts the operators that don't depend on the gradient, in the graph's order, by what they and their
 /// gradients cost. Gradients (what purine/gradient added: operators below a scope `gradient`) are where what
 /// they are computed from and what they lead to is, updates where the variable is, and a variable is where it
-/// is first read.
-Stages assign_stages(Graph& graph, int stages, const std::function<double(Operator)>& cost);
+/// is first read. `shares` as for divide_into_stages.
+Stages assign_stages(Graph& graph, int stages, const std::function<double(Operator)>& cost,
+                     std::span<const double> shares = {});
 
 }  // namespace purine::parallel

@@ -76,6 +76,8 @@ struct Job {
     std::vector<std::string> output_layers = {};
     std::vector<std::string> input_layers = {};
     std::int64_t micro_batches = 0;
+    std::vector<double> stage_shares = {};
+    std::int64_t bucket_kib = 1024;
     bool synchronized_batch_normalization = false;
     double stall_limit = 30;
     bool operator==(const Parallel& other) const = default;

@@ -388,13 +388,14 @@ std::vector<JobKey> parallel_keys() {
       {.section = "parallel",
        .name = "output_layers",
        .help =
-           "Scheme `tensor`: layers of which each device makes some of the output's channels. With neither "
-           "these nor `input_layers`, the fully connected layers are divided in turn.",
+           "Schemes `tensor` and `hybrid`: layers of which each device makes some of the output's channels. "
+           "With neither these nor `input_layers`, the fully connected layers are divided in turn.",
        .member = member(&Job::parallel, &Parallel::output_layers),
        .on_resume = may_change},
       {.section = "parallel",
        .name = "input_layers",
-       .help = "Scheme `tensor`: layers of which each device takes some of the input's channels.",
+       .help =
+           "Schemes `tensor` and `hybrid`: layers of which each device takes some of the input's channels.",
        .member = member(&Job::parallel, &Parallel::input_layers),
        .on_resume = may_change},
       {.section = "parallel",
@@ -402,6 +403,21 @@ std::vector<JobKey> parallel_keys() {
        .help = "Scheme `pipeline`: into how many parts a batch is cut, which follow each other through the "
                "stages; 0: twice as many as there are stages.",
        .member = member(&Job::parallel, &Parallel::micro_batches),
+       .range = between(0, 1 << 20),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "stage_shares",
+       .help =
+           "Scheme `pipeline`: how much of the work each stage has: `[2, 1]` gives the first twice as much "
+           "as the second. Empty: all the same.",
+       .member = member(&Job::parallel, &Parallel::stage_shares),
+       .range = between(1e-3, 1e6),
+       .on_resume = may_change},
+      {.section = "parallel",
+       .name = "bucket_kib",
+       .help = "Small gradients are summed several at a time, in buckets of at most so many KiB: those of at "
+               "most a quarter of it. 0: each by itself.",
+       .member = member(&Job::parallel, &Parallel::bucket_kib),
        .range = between(0, 1 << 20),
        .on_resume = may_change},
       {.section = "parallel",

@@ -74,7 +74,7 @@ const Scheme& choose_scheme(const LoadedJob& loaded, std::size_t devices) {
 
 // The keys that mean something wherever anything is divided.
 bool is_for_all_divided(std::string_view key) {
-  return key == "mesh" || key == "all_reduce";
+  return key == "mesh" || key == "all_reduce" || key == "bucket_kib";
 }
 
 void check_keys(const LoadedJob& loaded, const Scheme& scheme) {
@@ -125,6 +125,15 @@ parallel::Mesh make_mesh(const LoadedJob& loaded, const Scheme& scheme, std::vec
                                                     scheme.axis, scheme.name));
   }
   return *mesh;
+}
+
+void check_stage_shares(const LoadedJob& loaded, const Scheme& scheme, const parallel::Mesh& mesh) {
+  const std::size_t given = loaded.job.parallel.stage_shares.size();
+  const auto axis = std::find_if(mesh.axes().begin(), mesh.axes().end(),
+                                 [&](const parallel::MeshAxis& each) { return each.name == scheme.axis; });
+  if (given == 0 || axis == mesh.axes().end() || given == static_cast<std::size_t>(axis->size)) return;
+  throw loaded.error("parallel.stage_shares", fmt::format("has {} numbers, and the axis {} {} devices", given,
+                                                          axis->name, axis->size));
 }
 
 void set_shares(const LoadedJob& loaded, parallel::Mesh& mesh) {
@@ -261,6 +270,7 @@ std::string local_devices_text(const std::vector<Location>& devices, std::int32_
 parallel::PartitionOptions ParallelSetup::partition_options() const {
   const Job::Parallel& keys = loaded.job.parallel;
   return {.all_reduce = find_all_reduce(keys.all_reduce),
+          .bucket_bytes = static_cast<std::size_t>(keys.bucket_kib) << 10U,
           .synchronize_batch_normalization = keys.synchronized_batch_normalization};
 }
 
@@ -274,7 +284,8 @@ parallel::Partitioned ParallelSetup::divide(Graph& graph) const {
                        fmt::format("names {}, which parallel.output_layers names too", layer),
                        "a layer is divided in one of the two ways");
   }
-  if (scheme->takes("output_layers") && keys.output_layers.empty() && keys.input_layers.empty() &&
+  // One that divides samples as well divides something in any network.
+  if (scheme->axis == "model" && keys.output_layers.empty() && keys.input_layers.empty() &&
       parallel::fully_connected_layers(graph).empty()) {
     throw loaded.error(
         "parallel.scheme",
@@ -299,6 +310,7 @@ ParallelSetup parallel_setup(const LoadedJob& loaded, int ranks) {
   check_keys(loaded, scheme);
   parallel::Mesh mesh = make_mesh(loaded, scheme, std::move(devices));
   set_shares(loaded, mesh);
+  check_stage_shares(loaded, scheme, mesh);
   return {&scheme, std::move(mesh), loaded};
 }
 

@@ -1,14 +1,21 @@
 #include "purine/train/planner.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "purine/parallel/schemes.h"
+#include "purine/session/runtime.h"
 #include "purine/train/job_keys.h"
 #include "purine/train/parallel_section.h"
 #include "purine/train/schemes.h"
@@ -45,6 +52,15 @@ Place alone(const sim::Cluster& cluster, std::vector<Location> devices) {
   return place;
 }
 
+constexpr double never = std::numeric_limits<double>::infinity();
+
+// What was simulated; it takes forever if it can't be.
+struct Candidate {
+  Place place;
+  Job::Parallel parallel;
+  double seconds = never;
+};
+
 class Planner {
  public:
   Planner(const LoadedJob& loaded, const SimulatedImages& images, const sim::Cluster& cluster,
@@ -59,6 +75,7 @@ class Planner {
                  [&](const Location& device) { return device.rank == best.rank; });
     if (host.size() > 1 && host.size() < all_.size()) add_schemes(alone(cluster_, host));
     if (all_.size() > 1) add_schemes({cluster_, all_});
+    refine();
     std::stable_sort(runs_.begin(), runs_.end(), [](const PlannedRun& a, const PlannedRun& b) {
       if (a.obstacle.empty() != b.obstacle.empty()) return a.obstacle.empty();
       return a.obstacle.empty() && a.step_seconds < b.step_seconds;
@@ -170,22 +187,139 @@ class Planner {
     }
     // More stages than this leave most of them empty.
     constexpr std::int64_t most_stages = 16;
-    const auto add_pipelines = [&](const std::string& mesh, std::int64_t stages) {
+    const auto add_pipelines = [&](const std::string& mesh, std::int64_t stages,
+                                   const std::vector<double>& stage_shares = {}) {
       for (const std::int64_t each : {1, 2, 4}) {
-        add(place, {.scheme = "pipeline", .mesh = mesh, .micro_batches = each * stages});
+        add(place, {.scheme = "pipeline",
+                    .mesh = mesh,
+                    .micro_batches = each * stages,
+                    .stage_shares = stage_shares});
       }
     };
     if (count <= most_stages) add_pipelines("", count);
+    if (count <= most_stages && differ) add_pipelines("", count, shares_of(devices));
     if (is_grid && of_a_host <= most_stages) {
       add_pipelines(fmt::format("data={},stage={}", ranks, of_a_host), of_a_host);
     }
   }
 
-  void add(const Place& place, const Job::Parallel& parallel) {
+  // From the best of each kind to better ones nearby.
+  void refine() {
+    std::map<std::string, Candidate> kinds;
+    double best = never;
+    for (const Candidate& candidate : candidates_) {
+      const auto [found, added] = kinds.try_emplace(candidate.parallel.scheme, candidate);
+      if (candidate.seconds < found->second.seconds) found->second = candidate;
+      best = std::min(best, candidate.seconds);
+    }
+    constexpr double within_reach = 1.5;  // of the best
+    for (const auto& [scheme, candidate] : kinds) {
+      if (scheme == "single" || !(candidate.seconds < within_reach * best)) continue;
+      Candidate at = candidate;
+      if (scheme == "hybrid") at = climb(at, [this](const auto& from) { return other_layers(from); });
+      if (scheme == "pipeline") at = climb(at, [](const auto& from) { return other_stages(from); });
+      climb(at, [](const auto& from) { return other_reductions(from); });
+    }
+  }
+
+  using Neighbours = std::function<std::vector<Job::Parallel>(const Job::Parallel&)>;
+
+  // The best that is reached by going to the best neighbour as long as it is better.
+  Candidate climb(Candidate best, const Neighbours& neighbours) {
+    constexpr int most_rounds = 8;
+    for (int round = 0; round < most_rounds; ++round) {
+      const Candidate from = best;
+      for (Job::Parallel& next : neighbours(from.parallel)) {
+        const Candidate tried = add(from.place, std::move(next));
+        if (tried.seconds < best.seconds) best = tried;
+      }
+      if (!(best.seconds < from.seconds)) break;
+    }
+    return best;
+  }
+
+  static std::vector<Job::Parallel> other_reductions(const Job::Parallel& from) {
+    std::vector<Job::Parallel> all;
+    for (const std::int64_t kib : {0, 256, 1024, 4096, 16384}) {
+      Job::Parallel& next = all.emplace_back(from);
+      next.bucket_kib = kib;
+    }
+    for (const char* all_reduce : {"auto", "central", "sharded", "ring", "tree"}) {
+      Job::Parallel& next = all.emplace_back(from);
+      next.all_reduce = all_reduce;
+    }
+    return all;
+  }
+
+  // One layer is divided in another way: not at all, by output, or by input. Where none are named, the hybrid
+  // divides all in turn by output and by input.
+  std::vector<Job::Parallel> other_layers(const Job::Parallel& from) const {
+    Graph graph;
+    training_on(images_)(loaded_.job, graph, Location{});
+    const std::vector<std::string> layers = parallel::fully_connected_layers(graph);
+    const auto has = [](const std::vector<std::string>& list, const std::string& layer) {
+      return std::find(list.begin(), list.end(), layer) != list.end();
+    };
+    enum class Way : std::uint8_t { whole, output, input };
+    std::vector<Way> in_turn;
+    std::vector<Way> ways;
+    for (const std::string& layer : layers) {
+      in_turn.push_back(in_turn.size() % 2 == 0 ? Way::output : Way::input);
+      ways.push_back(has(from.output_layers, layer)  ? Way::output
+                     : has(from.input_layers, layer) ? Way::input
+                                                     : Way::whole);
+    }
+    if (from.output_layers.empty() && from.input_layers.empty()) ways = in_turn;
+    std::vector<Job::Parallel> all;
+    for (std::size_t changed = 0; changed < layers.size(); ++changed) {
+      for (const Way way : {Way::whole, Way::output, Way::input}) {
+        std::vector<Way> next_ways = ways;
+        next_ways[changed] = way;
+        Job::Parallel next = from;
+        next.output_layers.clear();
+        next.input_layers.clear();
+        for (std::size_t i = 0; i < layers.size() && next_ways != in_turn; ++i) {
+          if (next_ways[i] == Way::output) next.output_layers.push_back(layers[i]);
+          if (next_ways[i] == Way::input) next.input_layers.push_back(layers[i]);
+        }
+        const bool divides_none =
+            std::all_of(next_ways.begin(), next_ways.end(), [](Way each) { return each == Way::whole; });
+        if (!divides_none) all.push_back(std::move(next));  // else it is data parallelism
+      }
+    }
+    return all;
+  }
+
+  // One stage has more or less of the work.
+  static std::vector<Job::Parallel> other_stages(const Job::Parallel& from) {
+    std::vector<double> shares = from.stage_shares;
+    if (shares.empty()) {
+      const std::size_t axis = from.mesh.rfind('=');
+      const std::size_t stages =
+          axis == std::string::npos ? count_of(from.devices) : std::stoul(from.mesh.substr(axis + 1));
+      shares.assign(stages, 16);
+    }
+    std::vector<Job::Parallel> all;
+    for (std::size_t stage = 0; stage < shares.size(); ++stage) {
+      for (const double factor : {0.5, 0.8, 0.92, 1.08, 1.25, 2.0}) {
+        Job::Parallel& next = all.emplace_back(from);
+        next.stage_shares = shares;
+        next.stage_shares[stage] = std::clamp(std::round(100 * factor * shares[stage]) / 100, 1.0, 256.0);
+      }
+    }
+    return all;
+  }
+
+  static std::size_t count_of(const std::string& devices) { return parse_devices(devices).size(); }
+
+  // What was tried before isn't tried again.
+  Candidate add(const Place& place, const Job::Parallel& parallel) {
     const LoadedJob job = on_place(place, parallel);
     PlannedRun run;
     run.parallel = job.job.parallel;
     run.text = describe(run.parallel);
+    const auto [tried, is_new] = tried_.try_emplace(run.text, never);
+    if (!is_new) return {place, run.parallel, tried->second};
     try {
       const SimulatedJob simulated = simulate_on(place, job);
       run.step_seconds = simulated.result.step_seconds;
@@ -199,7 +333,10 @@ class Planner {
       run.obstacle = error.message();
     }
     if (options_.tried) options_.tried(run);
-    runs_.push_back(std::move(run));
+    if (run.obstacle.empty()) tried->second = run.step_seconds;
+    runs_.push_back(run);
+    candidates_.push_back({place, run.parallel, tried->second});
+    return candidates_.back();
   }
 
   static std::string describe(const Job::Parallel& parallel) {
@@ -207,7 +344,19 @@ class Planner {
     if (!parallel.mesh.empty()) text += " " + parallel.mesh;
     if (parallel.all_reduce != "auto") text += ", all_reduce = " + parallel.all_reduce;
     if (parallel.update != "everywhere") text += ", update = " + parallel.update;
+    if (!parallel.output_layers.empty()) {
+      text += fmt::format(", {} by output", fmt::join(parallel.output_layers, " and "));
+    }
+    if (!parallel.input_layers.empty()) {
+      text += fmt::format(", {} by input", fmt::join(parallel.input_layers, " and "));
+    }
+    if (parallel.bucket_kib != Job::Parallel().bucket_kib) {
+      text += fmt::format(", buckets of {} KiB", parallel.bucket_kib);
+    }
     if (parallel.micro_batches > 0) text += fmt::format(", {} micro-batches", parallel.micro_batches);
+    if (!parallel.stage_shares.empty()) {
+      text += fmt::format(", stages of {}", fmt::join(parallel.stage_shares, " : "));
+    }
     if (!parallel.shares.empty()) text += ", by speed";
     return fmt::format("{} on {}", text, parallel.devices);
   }
@@ -218,6 +367,8 @@ class Planner {
   const PlanOptions& options_;
   const std::vector<Location> all_;
   std::map<Model, double> speeds_;
+  std::map<std::string, double> tried_;  // seconds of a step, by text
+  std::vector<Candidate> candidates_;
   std::vector<PlannedRun> runs_;
 };
 

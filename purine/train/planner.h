@@ -35,7 +35,14 @@ struct PlanOptions {
 /// each way to sum gradients and both places of the update, a sharded update, tensor parallelism and the
 /// hybrid, on a line and on grids that have a host's devices as one axis, and pipelines of all devices or a
 /// host's, with 1, 2 and 4 micro-batches a stage. Where devices differ, the batch is also divided by their
-/// speeds. Plain data parallelism is among them, so the first is never slower than that.
+/// speeds, and so is the work of a pipeline's stages.
+///
+/// From the best of each kind the search goes on to whatever is better nearby, as long as anything is: other
+/// sizes of buckets and ways to sum gradients; of the hybrid, layers that are divided in other ways or not;
+/// of a pipeline, stages with somewhat more or less of the work. Kinds that are far behind the best are left
+/// as they are.
+///
+/// Plain data parallelism is among all these, so the first is never slower than that.
 std::vector<PlannedRun> plan(const LoadedJob& loaded, const SimulatedImages& images,
                              const sim::Cluster& cluster, const PlanOptions& options = {});
 

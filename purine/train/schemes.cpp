@@ -39,15 +39,21 @@ Partitioned tensor(Graph& graph, const Mesh& mesh, const Job::Parallel& keys,
                                     .partition = options});
 }
 
-Partitioned hybrid(Graph& graph, const Mesh& mesh, const Job::Parallel&, const PartitionOptions& options) {
+Partitioned hybrid(Graph& graph, const Mesh& mesh, const Job::Parallel& keys,
+                   const PartitionOptions& options) {
   return parallel::hybrid(graph, mesh,
-                          {.layers_axis = has_axis(mesh, "model") ? "model" : "", .partition = options});
+                          {.layers_axis = has_axis(mesh, "model") ? "model" : "",
+                           .output = keys.output_layers,
+                           .input = keys.input_layers,
+                           .partition = options});
 }
 
 Partitioned pipeline(Graph& graph, const Mesh& mesh, const Job::Parallel& keys,
                      const PartitionOptions& options) {
   return parallel::pipeline(graph, mesh,
-                            {.micro_batches = static_cast<int>(keys.micro_batches), .partition = options});
+                            {.micro_batches = static_cast<int>(keys.micro_batches),
+                             .stage_shares = keys.stage_shares,
+                             .partition = options});
 }
 
 }  // namespace
@@ -79,10 +85,16 @@ const std::vector<Scheme>& all_schemes() {
        "data parallel convolutions, tensor parallel fully connected layers",
        "data",
        "model",
-       {"shares", statistics},
+       {"shares", "output_layers", "input_layers", statistics},
        true,
        hybrid},
-      {"pipeline", "a pipeline", "stage", "data", {"shares", "micro_batches"}, false, pipeline},
+      {"pipeline",
+       "a pipeline",
+       "stage",
+       "data",
+       {"shares", "micro_batches", "stage_shares"},
+       false,
+       pipeline},
   };
   return schemes;
 }

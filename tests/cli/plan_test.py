@@ -28,11 +28,11 @@ class PlanTest(CommandTest):
     def test_prints_the_best_and_writes_the_section(self):
         text = self.purine("plan", "alexnet", "--batch", "64", "--cluster", "cluster.toml", "--top", "3", "--output", "section.toml").output
         lines = text.splitlines()
-        self.assertIn("hybrid on ", lines[1])
+        self.assertRegex(lines[1], r" hybrid.* on 0/cpu:0,1/cpu:0$")
         self.assertRegex(text, r"\n\d+ plans were simulated; \d+ more can't be\n")
         section = (self.folder / "section.toml").read_text(encoding="utf-8")
         self.assertTrue(text.endswith(section))
-        self.assertEqual(section, '[parallel]\nscheme = "hybrid"\ndevices = "0/cpu:0,1/cpu:0"\n')
+        self.assertTrue(section.startswith('[parallel]\nscheme = "hybrid"\ndevices = "0/cpu:0,1/cpu:0"\n'), section)
 
     def test_its_answer_is_what_simulate_says_of_it(self):
         write_idx(self.folder / "set")

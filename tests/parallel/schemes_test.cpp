@@ -89,6 +89,7 @@ const std::map<std::string, Scheme>& schemes() {
                                 {.output = {"conv2", "fc1"}, .input = {"conv1"}});
        }},
       {"hybrid", [](Graph& g, int n) { return hybrid(g, Mesh(devices(n))); }},
+      {"hybrid_one_layer", [](Graph& g, int n) { return hybrid(g, Mesh(devices(n)), {.input = {"fc1"}}); }},
       {"hybrid_two_axes",
        [](Graph& g, int n) {
          return hybrid(g, Mesh("data=2,model=" + std::to_string(n), devices(2 * n)),
@@ -240,6 +241,20 @@ TEST(SchemesTest, CentralUpdateDealsVariablesOutBySize) {
     sum += bytes;
   }
   EXPECT_EQ(sum, whole);
+}
+
+TEST(SchemesTest, AHybridDividesTheLayersThatAreNamed) {
+  Net net(4);
+  const Partitioned parts = hybrid(net.graph, Mesh(devices(2)), {.output = {"fc2"}});
+  const auto pieces = [&](const char* variable) {
+    std::vector<std::int64_t> elements;
+    for (const Partitioned::Piece& piece : parts.pieces(net.graph.find_variable(variable))) {
+      elements.push_back(piece.tensor.shape().elements());
+    }
+    return elements;
+  };
+  EXPECT_EQ(pieces("fc2/weight"), (std::vector<std::int64_t>{4 * 9, 3 * 9}));
+  EXPECT_EQ(pieces("fc1/weight"), (std::vector<std::int64_t>{9 * 20, 9 * 20})) << "at both, whole";
 }
 
 TEST(SchemesTest, FindFullyConnectedLayersInOrder) {

@@ -42,6 +42,21 @@ TEST(StagesTest, TheCostliestStageIsTheLeast) {
   EXPECT_EQ(divide_into_stages(std::vector<double>{0, 0, 0}, 2), (Sizes{2, 1}));
 }
 
+TEST(StagesTest, SharesSayHowMuchEachStageHas) {
+  const std::vector<double> equal(30, 1.0);
+  EXPECT_EQ(divide_into_stages(equal, 2, std::vector<double>{2, 1}), (Sizes{20, 10}));
+  EXPECT_EQ(divide_into_stages(equal, 2, std::vector<double>{1, 2}), (Sizes{10, 20}));
+  EXPECT_EQ(divide_into_stages(equal, 3, std::vector<double>{0.1, 0.4, 0.1}), (Sizes{5, 20, 5}));
+  // A share that is too small for anything gets one item.
+  EXPECT_EQ(divide_into_stages(equal, 2, std::vector<double>{1e-6, 1}), (Sizes{1, 29}));
+  EXPECT_EQ(error_text([&] { divide_into_stages(equal, 2, std::vector<double>{1}); }),
+            "[pipeline] 2 stages need as many positive shares of the work, got [1]");
+  EXPECT_EQ(error_text([&] {
+              divide_into_stages(equal, 2, std::vector<double>{1, -2});
+            }),
+            "[pipeline] 2 stages need as many positive shares of the work, got [1, -2]");
+}
+
 /// The best of all cuts: the costliest stage, the sum of squares, and then the sizes in reverse.
 Sizes best_of_all(const std::vector<double>& costs, int stages) {
   using Score = std::tuple<double, double, Sizes>;

@@ -130,8 +130,8 @@ TEST(ParallelSectionTest, KeysOfAnotherSchemeAreMistakes) {
       "that takes it");
   EXPECT_EQ(
       mistake("devices = \"emu:0-1\"\noutput_layers = [\"lenet/fc1\"]\n"),
-      "[job] job.toml:7: parallel.output_layers does not go with scheme = \"data\"; hint: tensor is the "
-      "scheme that takes it");
+      "[job] job.toml:7: parallel.output_layers does not go with scheme = \"data\"; hint: tensor, hybrid "
+      "take it");
   EXPECT_EQ(mistake("shares = [2, 1]\n"),
             "[job] job.toml:6: parallel.shares does not go with scheme = \"single\"; hint: data, sharded, "
             "tensor, hybrid, pipeline take it");
@@ -151,6 +151,25 @@ TEST(ParallelSectionTest, SharesFitTheDataAxis) {
             "[job] job.toml:7: parallel.shares must be whole numbers, got 1.5");
   EXPECT_EQ(mistake("devices = \"emu:0-1\"\nscheme = \"tensor\"\nshares = [1, 2]\n"),
             "[job] job.toml:8: parallel.shares needs an axis data; the mesh is model=2");
+}
+
+TEST(ParallelSectionTest, SharesOfTheWorkFitTheStages) {
+  const std::string pipeline = "devices = \"emu:0-3\"\nscheme = \"pipeline\"\n";
+  EXPECT_EQ(mistake(pipeline + "stage_shares = [1, 2]\n"),
+            "[job] job.toml:8: parallel.stage_shares has 2 numbers, and the axis stage 4 devices");
+  EXPECT_EQ(mistake(pipeline + "mesh = \"data=2,stage=2\"\nstage_shares = [1, 2, 3, 4]\n"),
+            "[job] job.toml:9: parallel.stage_shares has 4 numbers, and the axis stage 2 devices");
+  EXPECT_EQ(
+      mistake("devices = \"emu:0-1\"\nstage_shares = [1, 2]\n"),
+      "[job] job.toml:7: parallel.stage_shares does not go with scheme = \"data\"; hint: pipeline is the "
+      "scheme that takes it");
+}
+
+TEST(ParallelSectionTest, BucketsAreInKibibytes) {
+  const std::string two = "devices = \"emu:0-1\"\n";
+  EXPECT_EQ(setup_of(two).partition_options().bucket_bytes, parallel::PartitionOptions().bucket_bytes);
+  EXPECT_EQ(setup_of(two + "bucket_kib = 16\n").partition_options().bucket_bytes, 16384U);
+  EXPECT_EQ(setup_of(two + "bucket_kib = 0\n").partition_options().bucket_bytes, 0U);
 }
 
 TEST(ParallelSectionTest, OneDeviceInPlaceOfSeveralDropsTheRest) {

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "purine/train/parallel_section.h"
 
 namespace purine::train {
 namespace {
@@ -88,6 +92,77 @@ TEST(PlannerTest, UnequalDevicesGetUnequalShares) {
   const auto runs = plans(job_of("small_convnet", 96), cluster);
   EXPECT_EQ(runs.front().parallel.shares, std::vector<double>({32, 16})) << runs.front().text;
   EXPECT_LT(runs.front().step_seconds, 0.8 * find(runs, "data on").step_seconds);
+}
+
+double step_of(const LoadedJob& job, const sim::Cluster& cluster, Job::Parallel parallel) {
+  LoadedJob changed = job;
+  parallel.devices = devices_text(cluster.devices());
+  changed.job.parallel = std::move(parallel);
+  return simulate(changed, images_of_model(job), cluster,
+                  {.simulation = {.warm_up = 1, .steps = 2}, .against_one_device = false})
+      .result.step_seconds;
+}
+
+double best_of(const std::vector<PlannedRun>& runs, const std::string& scheme) {
+  return std::find_if(runs.begin(), runs.end(),
+                      [&](const PlannedRun& run) { return run.parallel.scheme == scheme; })
+      ->step_seconds;
+}
+
+// Against all ways to divide AlexNet's three layers: each not at all, by output, or by input.
+TEST(PlannerTest, TheHybridDividesTheLayersThatPay) {
+  const std::vector<std::string> layers = {"alexnet/fc6", "alexnet/fc7", "alexnet/fc8"};
+  const LoadedJob job = job_of("alexnet", 64);
+  const sim::Cluster cluster = cpus(2, 1);
+  const double best = best_of(plans(job, cluster), "hybrid");
+  for (int way = 1; way < 27; ++way) {
+    Job::Parallel parallel{.scheme = "hybrid"};
+    int digits = way;
+    for (const std::string& layer : layers) {
+      if (digits % 3 == 1) parallel.output_layers.push_back(layer);
+      if (digits % 3 == 2) parallel.input_layers.push_back(layer);
+      digits /= 3;
+    }
+    EXPECT_LE(best, 1.005 * step_of(job, cluster, parallel)) << way;
+  }
+}
+
+// Against all cuts of a network into two stages, of which one runs on a host that is a third as fast.
+TEST(PlannerTest, StagesAreCutWhereItPays) {
+  const sim::Cluster cluster = sim::parse_cluster(
+      "[cpu.fast]\ncores = 1\nf32_gflops = 90\nmemory_gb_per_s = 30\nmemory_gib = 16\n"
+      "[cpu.slow]\ncores = 1\nf32_gflops = 30\nmemory_gb_per_s = 10\nmemory_gib = 16\n"
+      "[card.e]\ngbit_per_s = 100\n[[host]]\ncpu = \"fast\"\ncard = \"e\"\n[[host]]\ncpu = \"slow\"\ncard = "
+      "\"e\"\n",
+      "unequal");
+  const LoadedJob job = job_of("small_convnet", 64);
+  const auto runs = plans(job, cluster);
+  const double best = best_of(runs, "pipeline");
+  const std::int64_t micro_batches = find(runs, "pipeline").parallel.micro_batches;
+  double least = best_of(runs, "single");
+  double even = 0;
+  for (double share = 1; share <= 256; share *= 1.1) {
+    const double seconds = step_of(
+        job, cluster,
+        {.scheme = "pipeline", .micro_batches = micro_batches, .stage_shares = {16 * share / 16, 16}});
+    least = std::min(least, seconds);
+    if (even == 0) even = step_of(job, cluster, {.scheme = "pipeline", .micro_batches = micro_batches});
+  }
+  EXPECT_LE(best, 1.02 * least);
+  EXPECT_LT(best, 0.8 * even);
+}
+
+// Where messages take long to arrive, few large ones are the better.
+TEST(PlannerTest, SlowMessagesAskForLargeBuckets) {
+  const sim::Cluster cluster = sim::parse_cluster(
+      "[cpu.c]\ncores = 1\nf32_gflops = 100\nmemory_gb_per_s = 10\nmemory_gib = 16\n"
+      "[card.e]\ngbit_per_s = 10\nmessage_us = 2000\n[[host]]\ncount = 2\ncpu = \"c\"\ncard = \"e\"\n",
+      "slow messages");
+  const LoadedJob job = job_of("small_convnet", 32);
+  const auto runs = plans(job, cluster);
+  const PlannedRun& data = find(runs, "data on");
+  EXPECT_LT(best_of(runs, "data"), step_of(job, cluster, {.scheme = "data", .bucket_kib = 0}));
+  EXPECT_LE(best_of(runs, "data"), data.step_seconds);
 }
 
 TEST(PlannerTest, ASectionHasWhatIsNotAsByDefault) {
