@@ -174,24 +174,29 @@ void CommandLine::add_simulate() {
   command->add_option("--warm-up", simulate_.warm_up, "steps before those; default: 2")
       ->type_name("N")
       ->check(whole(0, most_steps));
-  command->add_option("--trace", simulate_.trace, "write a trace of these steps, in virtual time, a file a rank")
+  command
+      ->add_option("--trace", simulate_.trace, "write a trace of these steps, in virtual time, a file a rank")
       ->type_name("FILE");
   command->add_flag("--json", simulate_.json, "print one JSON object");
 }
 
 void CommandLine::add_why() {
-  CLI::App* command = add(
-      &app_, "why", "tell why a step takes as long as it does",
-      "Examples:\n"
-      "  purine bench googlenet_bn --trace trace.json && purine why trace.json\n"
-      "  purine why trace.json trace.rank1.json\n"
-      "  purine why runs/fashion-mnist --json\n\n"
-      "A trace is what `purine bench --trace`, `purine simulate --trace` or a job's [trace] writes. This names\n"
-      "its critical path: the chain of operators, transfers and waits that the time of a step consists of; what\n"
-      "share of it each kind has; what takes the most, with a hint; by replaying the trace in virtual time, what\n"
-      "twice as fast a network or device would change; and, by simulating the job, what a larger batch or another\n"
-      "scheme would. Rank 0's file brings in those of the other ranks that lie beside it.",
-      [this] { return why_; });
+  CLI::App* command =
+      add(&app_, "why", "tell why a step takes as long as it does",
+          "Examples:\n"
+          "  purine bench googlenet_bn --trace trace.json && purine why trace.json\n"
+          "  purine why trace.json trace.rank1.json\n"
+          "  purine why runs/fashion-mnist --json\n\n"
+          "A trace is what `purine bench --trace`, `purine simulate --trace` or a job's [trace] writes. This "
+          "names\n"
+          "its critical path: the chain of operators, transfers and waits that the time of a step consists "
+          "of; what\n"
+          "share of it each kind has; what takes the most, with a hint; by replaying the trace in virtual "
+          "time, what\n"
+          "twice as fast a network or device would change; and, by simulating the job, what a larger batch "
+          "or another\n"
+          "scheme would. Rank 0's file brings in those of the other ranks that lie beside it.",
+          [this] { return why_; });
   command->add_option("TRACE", why_.traces, "trace files, one for each rank, or a run folder")->required();
   command->add_flag("--json", why_.json, "print one JSON object");
 }
