@@ -1,4 +1,5 @@
 """Ranks on hosts of their own, with a network between them."""
+import os
 import time
 import unittest
 
@@ -41,8 +42,7 @@ class ClusterTest(OnCluster, ranks.RanksTest):
     def test_pins_each_host_to_a_core_of_its_own(self):
         own = sorted(os.sched_getaffinity(0))
         show = 'echo "$(hostname) $(grep Cpus_allowed_list /proc/self/status | cut -f 2)"'
-        command = [CLUSTER, "run", "--name", f"test{os.getpid()}", "--pin", "--", "sh", "-c", show]
-        run = ranks.Run(command, {})
+        run = ranks.Run(self.cluster_command("1gbit", "sh", "-c", show, options=["--pin"]), {})
         self.addCleanup(self.end, run)
         status, output, error = self.finish(run)
         self.assertEqual(status, 0, error)

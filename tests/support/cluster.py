@@ -12,10 +12,10 @@ class OnCluster:
     """What tests of two such hosts have in common; beside a TestCase that has `skip`. Those tests are skipped where no cluster
     can be made; with PURINE_REQUIRE_NETWORK in the environment that is a failure."""
 
-    def cluster_command(self, rate, *command):
-        """What runs a command on both hosts, over a network of this rate."""
+    def cluster_command(self, rate, *command, options=()):
+        """What runs a command on both hosts, over a network of this rate; with more options of scripts/cluster."""
         self.cluster = f"test{os.getpid()}"
-        return [str(CLUSTER), "run", "--name", self.cluster, "--rate", rate, "--", *map(str, command)]
+        return [str(CLUSTER), "run", "--name", self.cluster, "--rate", rate, *options, "--", *map(str, command)]
 
     def end(self, run):
         """The script removes the namespaces when it is told to end, so that it is not killed at once."""
