@@ -187,15 +187,12 @@ void CommandLine::add_why() {
           "  purine bench googlenet_bn --trace trace.json && purine why trace.json\n"
           "  purine why trace.json trace.rank1.json\n"
           "  purine why runs/fashion-mnist --json\n\n"
-          "A trace is what `purine bench --trace`, `purine simulate --trace` or a job's [trace] writes. This "
-          "names\n"
-          "its critical path: the chain of operators, transfers and waits that the time of a step consists "
-          "of; what\n"
-          "share of it each kind has; what takes the most, with a hint; by replaying the trace in virtual "
-          "time, what\n"
-          "twice as fast a network or device would change; and, by simulating the job, what a larger batch "
-          "or another\n"
-          "scheme would. Rank 0's file brings in those of the other ranks that lie beside it.",
+          "A trace is what `purine bench --trace`, `purine simulate --trace` or a job's [trace] writes.\n"
+          "This names its critical path: the chain of operators, transfers and waits that the time of a\n"
+          "step consists of; what share of it each kind has; what takes the most, with a hint; by\n"
+          "replaying the trace in virtual time, what twice as fast a network or device would change; and,\n"
+          "by simulating the job, what a larger batch or another scheme would. Rank 0's file brings in\n"
+          "those of the other ranks that lie beside it.",
           [this] { return why_; });
   command->add_option("TRACE", why_.traces, "trace files, one for each rank, or a run folder")->required();
   command->add_flag("--json", why_.json, "print one JSON object");

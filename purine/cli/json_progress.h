@@ -7,9 +7,9 @@
 
 namespace purine::cli {
 
-/// Adds times, in seconds, and what was sent and received.
-/// How fast it was, and was predicted to be.
+/// Adds how fast a run was, and was predicted to be.
 void add_prediction(JsonObject& object, const train::RunPrediction& prediction);
+/// Adds times, in seconds, and what was sent and received.
 void add_transfers(JsonObject& object, const trace::TransferUsage& transfers);
 
 /// Prints a JSON object a line for everything that a run reports: `event` says what it is

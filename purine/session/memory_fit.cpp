@@ -9,6 +9,7 @@
 #include "purine/gradient/recompute.h"
 #include "purine/program/program.h"
 #include "purine/session/gather_values.h"
+#include "purine/session/session_program.h"
 
 namespace purine {
 namespace {
@@ -89,11 +90,8 @@ class Fitter {
   }
 
   std::size_t planned_bytes(Graph& graph, std::uint32_t storage_distance) const {
-    FreezeOptions freeze;
-    freeze.rank = runtime_.rank();
+    FreezeOptions freeze = freeze_options(runtime_, options_);
     freeze.bind_kernels = false;
-    freeze.channels_last = options_.channels_last;
-    freeze.fuse = options_.fuse;
     freeze.memory.distance = storage_distance;
     const Program program(graph, freeze);
     std::size_t bytes = scratch_ * static_cast<std::size_t>(runtime_.workers());
@@ -103,12 +101,7 @@ class Fitter {
 
   /// Of a worker. What runs again needs no more than what runs.
   static std::size_t scratch_bytes(const Runtime& runtime, Graph& graph, const SessionOptions& options) {
-    FreezeOptions freeze;
-    freeze.rank = runtime.rank();
-    freeze.kernels = runtime.kernels();
-    freeze.seed = options.seed;
-    freeze.channels_last = options.channels_last;
-    freeze.fuse = options.fuse;
+    FreezeOptions freeze = freeze_options(runtime, options);
     freeze.host_input = freeze.host_read = [](Tensor) { return make_kernel([](const KernelCall&) {}); };
     const Program program(graph, freeze);
     std::size_t bytes = 0;

@@ -23,6 +23,20 @@ void prepare_this_thread() {
 
 }  // namespace
 
+FreezeOptions freeze_options(const Runtime& runtime, const SessionOptions& options) {
+  FreezeOptions freeze;
+  freeze.rank = runtime.rank();
+  freeze.kernels = runtime.kernels();
+  freeze.seed = options.seed;
+  freeze.channels_last = options.channels_last;
+  freeze.fuse = options.fuse;
+  freeze.memory.distance = options.storage_distance;
+  freeze.poison_freed = options.poison_freed;
+  freeze.parallelism = runtime.workers();
+  freeze.network_bytes_per_second = runtime.network_bytes_per_second();
+  return freeze;
+}
+
 SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOptions& options,
                                const std::map<std::string, Fill>& fills, WaitMeter& meter)
     : graph_(graph),
@@ -36,16 +50,7 @@ SessionProgram::SessionProgram(Runtime& runtime, Graph& graph, const SessionOpti
   for (std::vector<std::vector<std::byte>>& entry : ring_) {
     for (const Tensor tensor : watched) entry.emplace_back(tensor.info().bytes());
   }
-  FreezeOptions freeze;
-  freeze.rank = runtime.rank();
-  freeze.kernels = runtime.kernels();
-  freeze.seed = options.seed;
-  freeze.channels_last = options.channels_last;
-  freeze.fuse = options.fuse;
-  freeze.memory.distance = options.storage_distance;
-  freeze.poison_freed = options.poison_freed;
-  freeze.parallelism = runtime.workers();
-  freeze.network_bytes_per_second = runtime.network_bytes_per_second();
+  FreezeOptions freeze = freeze_options(runtime, options);
   freeze.host_input = [this](Tensor tensor) { return input_kernel(tensor); };
   freeze.host_read = [this](Tensor tensor) { return read_kernel(tensor); };
   program_ = std::make_unique<Program>(graph, freeze);

@@ -20,6 +20,9 @@
 
 namespace purine {
 
+/// How a session freezes its graph, but for the kernels that bring inputs in and hand watched values out.
+FreezeOptions freeze_options(const Runtime& runtime, const SessionOptions& options);
+
 /// The graph for one batch size, frozen, with its dispatcher, and a ring of the values that the host reads.
 class SessionProgram final : public Executor {
  public:

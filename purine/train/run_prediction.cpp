@@ -49,9 +49,8 @@ std::optional<RunPrediction> predict_run(Runtime& runtime, const trace::RunDescr
 
 std::string prediction_text(const RunPrediction& prediction) {
   return fmt::format(
-      "a step took {:.2f} ms and was predicted to take {:.2f} ms ({:+.1f}%); {:.2f} times one device with "
-      "its "
-      "share of the batch, efficiency {:.1f}%",
+      "a step took {:.2f} ms and was predicted to take {:.2f} ms ({:+.1f}%); {:.2f} times one device "
+      "with its share of the batch, efficiency {:.1f}%",
       1e3 * prediction.measured_step_seconds, 1e3 * prediction.predicted_step_seconds,
       100 * (prediction.predicted_step_seconds / prediction.measured_step_seconds - 1), prediction.speed_up,
       100 * prediction.efficiency);

@@ -88,7 +88,9 @@ TEST(RankWeightsTest, AMeanOverUnequalSharesWeighsBySamples) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-TEST(RankWaitTest, TheRankThatIsWaitedForAndWhatIsMissingAreTold) {
+/// What rank 1 of two was told that it waits for, from a tenth of a second on.
+template <typename Run>
+std::vector<RankWait> waits_of_rank_1(const Run& run) {
   const Watchdog watchdog;
   net::InProcessHub hub(2);
   std::vector<RankWait> waits;
@@ -99,10 +101,17 @@ TEST(RankWaitTest, TheRankThatIsWaitedForAndWhatIsMissingAreTold) {
     options.notice_after = std::chrono::milliseconds(100);
     if (endpoint.rank() == 1) options.waits = [&](const RankWait& wait) { waits.push_back(wait); };
     Session session(runtime, mean.parts.graph(), options);
+    run(session, mean, endpoint.rank());
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  return waits;
+}
+
+TEST(RankWaitTest, TheRankThatIsWaitedForAndWhatIsMissingAreTold) {
+  const std::vector<RankWait> waits = waits_of_rank_1([](Session& session, WeightedMean& mean, int) {
     mean.feed(session, std::chrono::milliseconds(1500));  // the input is fed at rank 0
     session.run_steps(5);
   });
-  EXPECT_EQ(errors, std::vector<std::string>(2));
   ASSERT_FALSE(waits.empty());
   EXPECT_LE(waits.size(), 4u) << "each time after twice the time";
   EXPECT_EQ(waits[0].rank, 0);
@@ -112,25 +121,14 @@ TEST(RankWaitTest, TheRankThatIsWaitedForAndWhatIsMissingAreTold) {
 }
 
 TEST(RankWaitTest, TheRankThatHasNotSaidWhereTheRunEndsIsTold) {
-  const Watchdog watchdog;
-  net::InProcessHub hub(2);
-  std::vector<RankWait> waits;
-  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    WeightedMean mean;
-    Runtime runtime({.workers = 1, .endpoint = &endpoint});
-    SessionOptions options;
-    options.notice_after = std::chrono::milliseconds(100);
-    if (endpoint.rank() == 1) options.waits = [&](const RankWait& wait) { waits.push_back(wait); };
-    Session session(runtime, mean.parts.graph(), options);
+  const std::vector<RankWait> waits = waits_of_rank_1([](Session& session, WeightedMean& mean, int rank) {
     mean.feed(session);
     // Rank 0's loop is held up in its first step, while all that was admitted is computed.
     for (const Step& step : session.run({.steps = 5})) {
-      if (endpoint.rank() == 0 && step.index == 0)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-      if (endpoint.rank() == 1 && step.index == 1) break;
+      if (rank == 0 && step.index == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      if (rank == 1 && step.index == 1) break;
     }
   });
-  EXPECT_EQ(errors, std::vector<std::string>(2));
   ASSERT_FALSE(waits.empty());
   EXPECT_EQ(waits[0].rank, 0);
   EXPECT_GE(waits[0].seconds, 0.1);
