@@ -3,33 +3,10 @@
 #include <utility>
 
 #include "purine/models/models.h"
-#include "purine/train/schemes.h"
+#include "purine/train/job_keys_helpers.h"
 
 namespace purine::train {
 namespace {
-
-// `section` is a member of Job, `member` one of that.
-template <typename Section, typename Type>
-JobMember member(Section Job::*section, Type Section::*member) {
-  return {[=](const Job& job) { return JobValue(job.*section.*member); },
-          [=](Job& job, const JobValue& value) { job.*section.*member = std::get<Type>(value); }};
-}
-
-JobRange at_least(double minimum) {
-  return {.minimum = minimum};
-}
-JobRange above(double minimum) {
-  return {.minimum = minimum, .above_minimum = true};
-}
-JobRange between(double minimum, double maximum) {
-  return {.minimum = minimum, .maximum = maximum};
-}
-JobRange below(double minimum, double maximum) {
-  return {.minimum = minimum, .maximum = maximum, .below_maximum = true};
-}
-JobRange share_above_zero() {
-  return {.minimum = 0, .maximum = 1, .above_minimum = true};
-}
 
 using enum OnResume;
 
@@ -329,109 +306,6 @@ std::vector<JobKey> train_keys() {
                "progress.",
        .member = member(&Job::train, &Train::report_every),
        .range = at_least(1),
-       .on_resume = may_change},
-  };
-}
-
-std::vector<JobKey> parallel_keys() {
-  using Parallel = Job::Parallel;
-  std::vector<std::string> schemes = {"auto"};
-  for (const Scheme& scheme : all_schemes()) schemes.emplace_back(scheme.name);
-  return {
-      {.section = "parallel",
-       .name = "scheme",
-       .help =
-           "How the devices share the work: see docs/distributed.md. `auto` is `single` on one device and "
-           "`data` on several.",
-       .member = member(&Job::parallel, &Parallel::scheme),
-       .choices = std::move(schemes),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "devices",
-       .help = "The devices, as in `cpu:0-1`, `emu:0-7` or `cpu:0,emu:1`; empty: `cpu:0`. Over several "
-               "processes they are those of each; `0/cpu:0,1/emu:0-1` names them with their ranks. "
-               "`--devices` counts before it.",
-       .member = member(&Job::parallel, &Parallel::devices),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "mesh",
-       .help =
-           "How the devices lie in a grid, as in `data=2,model=4`; the last axis varies fastest. Empty: all "
-           "of them along the scheme's own axis: `model` for `tensor`, `stage` for `pipeline`, `data` for "
-           "the "
-           "others.",
-       .member = member(&Job::parallel, &Parallel::mesh),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "shares",
-       .help =
-           "How the samples are divided along the axis `data`, in whole numbers: `[3, 1]` gives the first "
-           "device three samples of four. Empty: evenly.",
-       .member = member(&Job::parallel, &Parallel::shares),
-       .range = between(1, 1 << 20),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "all_reduce",
-       .help =
-           "How gradients are summed: all by one device, each by a share of each device (`sharded`), around "
-           "a ring, or along a tree. `auto` takes the cheapest, tensor by tensor.",
-       .member = member(&Job::parallel, &Parallel::all_reduce),
-       .choices = {"auto", "central", "sharded", "ring", "tree"},
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "update",
-       .help = "Scheme `data`: all devices update all variables, or each variable is updated by one device, "
-               "which sends it to the others.",
-       .member = member(&Job::parallel, &Parallel::update),
-       .choices = {"everywhere", "one_each"},
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "output_layers",
-       .help =
-           "Schemes `tensor` and `hybrid`: layers of which each device makes some of the output's channels. "
-           "With neither these nor `input_layers`, the fully connected layers are divided in turn.",
-       .member = member(&Job::parallel, &Parallel::output_layers),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "input_layers",
-       .help =
-           "Schemes `tensor` and `hybrid`: layers of which each device takes some of the input's channels.",
-       .member = member(&Job::parallel, &Parallel::input_layers),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "micro_batches",
-       .help = "Scheme `pipeline`: into how many parts a batch is cut, which follow each other through the "
-               "stages; 0: twice as many as there are stages.",
-       .member = member(&Job::parallel, &Parallel::micro_batches),
-       .range = between(0, 1 << 20),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "stage_shares",
-       .help =
-           "Scheme `pipeline`: how much of the work each stage has: `[2, 1]` gives the first twice as much "
-           "as the second. Empty: all the same.",
-       .member = member(&Job::parallel, &Parallel::stage_shares),
-       .range = between(1e-3, 1e6),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "bucket_kib",
-       .help = "Small gradients are summed several at a time, in buckets of at most so many KiB: those of at "
-               "most a quarter of it. 0: each by itself.",
-       .member = member(&Job::parallel, &Parallel::bucket_kib),
-       .range = between(0, 1 << 20),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "synchronized_batch_normalization",
-       .help = "Batch normalisation takes the statistics of all samples, which costs communication in every "
-               "such layer; otherwise each device takes those of its own samples.",
-       .member = member(&Job::parallel, &Parallel::synchronized_batch_normalization),
-       .on_resume = may_change},
-      {.section = "parallel",
-       .name = "stall_limit",
-       .help = "Over several processes: the run fails when nothing was heard of one for so many seconds. One "
-               "that is only slow is heard, and waited for.",
-       .member = member(&Job::parallel, &Parallel::stall_limit),
-       .range = between(1, 86400),
        .on_resume = may_change},
   };
 }
