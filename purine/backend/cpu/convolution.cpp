@@ -16,13 +16,6 @@ using dnnl::memory;
 using onednn::Sequence;
 using ops::Conv2dOptions;
 
-/// The least operations of a part: some ten microseconds.
-constexpr double operations_per_part = 4e6;
-/// A worker that begins with a convolution may have to bring the weights into the primitive's format, about
-/// 0.3 ns an element; with this many pixels a part, that is about 4% of the part's time. A part less, as for
-/// the last images of a residual network, of 7 x 7, would leave all workers but one without work.
-constexpr double pixels_per_part = 390;
-
 /// The geometry of a convolution as oneDNN takes it.
 struct Geometry {
   explicit Geometry(const Conv2dOptions& options)
@@ -40,8 +33,7 @@ struct Geometry {
 struct Problem : ConvolutionProblem {
   int parts() const {
     const auto pixels = static_cast<double>(output[0] * output[2] * output[3]);
-    return std::min(batch_parts(output[0], operations(), operations_per_part),
-                    batch_parts(output[0], pixels, pixels_per_part));
+    return convolution_parts(output[0], operations(), pixels);
   }
   Problem samples(std::int64_t begin, std::int64_t end) const {
     Problem part = *this;

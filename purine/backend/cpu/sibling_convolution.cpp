@@ -17,9 +17,6 @@ namespace {
 using dnnl::memory;
 using onednn::Sequence;
 
-/// The least operations and pixels of a part, as of other convolutions.
-constexpr double operations_per_part = 4e6;
-constexpr double pixels_per_part = 390;
 /// Bytes of the image and all results that siblings work on one after the other: what stays in a second-level
 /// cache.
 constexpr std::int64_t chunk_bytes = 768 << 10;
@@ -38,8 +35,7 @@ class Siblings {
     std::int64_t all = 0;
     for (const std::int64_t result : results_) all += result;
     const double operations = 2.0 * pixels * static_cast<double>(channels_ * all);
-    parts_ = std::min(batch_parts(units_, operations, operations_per_part),
-                      batch_parts(units_, pixels, pixels_per_part));
+    parts_ = convolution_parts(units_, operations, pixels);
     most_chunk_ =
         std::max<std::int64_t>(1, chunk_bytes / ((channels_ + all) * pixels_of_unit_ * float_bytes));
   }
