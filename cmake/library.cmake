@@ -4,9 +4,39 @@ function(purine_set_options target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict)  # GCC 12 sees overlaps in std::string that are none (its bug 105651)
   endif()
+  if(PURINE_UNITE_SOURCES AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # sources that are included look like headers
+  endif()
   if(PURINE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
+endfunction()
+
+# purine_unite(RESULT SOURCES…): with PURINE_UNITE_SOURCES, sources that include up to 10 of these each, those of one
+# folder together; else these. Most of the time of a small source goes into the headers that all of a folder include.
+# Paths are relative, so that a compiler cache serves several checkouts.
+function(purine_unite result)
+  set(united ${ARGN})
+  if(PURINE_UNITE_SOURCES)
+    set(united "")
+    set(groups "")
+    foreach(source IN LISTS ARGN)
+      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
+      get_filename_component(folder ${path} DIRECTORY)
+      string(REPLACE "/" "_" folder ${folder})
+      math(EXPR group "0${count_${folder}} / 10")
+      math(EXPR count_${folder} "0${count_${folder}} + 1")
+      string(APPEND includes_${folder}_${group} "#include \"${path}\"\n")
+      list(APPEND groups ${folder}_${group})
+    endforeach()
+    list(REMOVE_DUPLICATES groups)
+    foreach(group IN LISTS groups)
+      file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/united/${group}.cpp
+        CONTENT "// Made by CMake from the files that exist.\n${includes_${group}}")
+      list(APPEND united ${PROJECT_BINARY_DIR}/united/${group}.cpp)
+    endforeach()
+  endif()
+  set(${result} ${united} PARENT_SCOPE)
 endfunction()
 
 if(PURINE_SANITIZE)
@@ -106,7 +136,13 @@ if(PURINE_WITH_MPI)
   target_link_libraries(purine_mpi PRIVATE MPI::MPI_C)
   set(purine_messenger mpi)
 endif()
-add_library(purine STATIC ${PURINE_SOURCES} $<TARGET_OBJECTS:purine_${purine_messenger}>
+# Kernels are large, and many are compiled for several instruction sets by including themselves; the version has
+# definitions of its own.
+set(apart ${PURINE_SOURCES})
+list(FILTER apart INCLUDE REGEX "/purine/(backend/cpu/|core/version\\.cpp$)")
+list(REMOVE_ITEM PURINE_SOURCES ${apart})
+purine_unite(united ${PURINE_SOURCES})
+add_library(purine STATIC ${apart} ${united} $<TARGET_OBJECTS:purine_${purine_messenger}>
   ${PROJECT_BINARY_DIR}/generated/report_page.cpp
   ${PROJECT_BINARY_DIR}/generated/register_operators.cpp
   ${PROJECT_BINARY_DIR}/generated/register_cpu_kernels.cpp)

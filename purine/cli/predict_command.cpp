@@ -17,7 +17,7 @@
 namespace purine::cli {
 namespace {
 
-void print_json(const std::string& image, const std::vector<train::Prediction>& predictions) {
+void print_prediction_as_json(const std::string& image, const std::vector<train::Prediction>& predictions) {
   std::vector<JsonObject> classes;
   for (const train::Prediction& prediction : predictions) {
     classes.push_back(JsonObject()
@@ -28,7 +28,7 @@ void print_json(const std::string& image, const std::vector<train::Prediction>& 
   print_line(JsonObject().add("image", image).add("classes", classes));
 }
 
-void print_text(const std::string& image, const std::vector<train::Prediction>& predictions) {
+void print_prediction(const std::string& image, const std::vector<train::Prediction>& predictions) {
   fmt::print("{}\n", one_line(image));
   for (const train::Prediction& prediction : predictions) {
     fmt::print("  {:6.2f}%  {}\n", 100 * prediction.probability, one_line(prediction.name));
@@ -56,9 +56,9 @@ int predict(const PredictRequest& request) {
   const io::Checkpoint checkpoint = io::load_checkpoint(path);
   const std::unique_ptr<Runtime> runtime = make_runtime(loaded, request.run);
   train::Predictor predictor(*runtime, loaded.job, checkpoint, path, devices.front());
-  const std::int64_t complaints =
-      predictor.predict(request.images, request.top, request.json ? print_json : print_text,
-                        [](const Error& complaint) { print_error(complaint.what()); });
+  const std::int64_t complaints = predictor.predict(
+      request.images, request.top, request.json ? print_prediction_as_json : print_prediction,
+      [](const Error& complaint) { print_error(complaint.what()); });
   return complaints == 0 ? success : failure;
 }
 

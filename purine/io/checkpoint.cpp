@@ -15,6 +15,7 @@
 #include "purine/core/version.h"
 #include "purine/io/atomic_file.h"
 #include "purine/io/crc32c.h"
+#include "purine/io/file.h"
 #include "purine/io/safetensors.h"
 
 namespace purine::io {
@@ -28,7 +29,7 @@ constexpr std::string_view checksum_key = "purine.checksum";
 constexpr std::string_view name_start = "step-";
 constexpr std::string_view name_end = ".safetensors";
 
-Error failure(std::string_view message, std::string_view hint = {}) {
+Error checkpoint_error(std::string_view message, std::string_view hint = {}) {
   return Error("checkpoint", message, hint);
 }
 
@@ -59,7 +60,7 @@ std::string manifest_text(const Manifest& manifest) {
   try {
     return json.dump();
   } catch (const Json::exception& error) {
-    throw failure(std::string("the manifest cannot be written: ") + error.what());
+    throw checkpoint_error(std::string("the manifest cannot be written: ") + error.what());
   }
 }
 
@@ -67,7 +68,7 @@ Manifest parse_manifest(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     if (const auto format = json.at("format").get<std::int64_t>(); format > format_version) {
-      throw failure(
+      throw checkpoint_error(
           fmt::format("was written by purine {} in format {}; this is purine {}, which reads up to {}",
                       json.value("purine", "?"), format, build_id(), format_version),
           "use that version, or a newer one");
@@ -81,7 +82,7 @@ Manifest parse_manifest(const std::string& text) {
     const auto [end, error] =
         std::from_chars(graph.data(), graph.data() + graph.size(), manifest.graph_hash, 16);
     if (error != std::errc() || end != graph.data() + graph.size()) {
-      throw failure("the manifest's graph hash is no number: " + graph);
+      throw checkpoint_error("the manifest's graph hash is no number: " + graph);
     }
     manifest.job = json.at("job").get<std::string>();
     manifest.extra = json.at("extra").get<std::map<std::string, std::string>>();
@@ -89,7 +90,7 @@ Manifest parse_manifest(const std::string& text) {
     manifest.purine_version = json.at("purine").get<std::string>();
     return manifest;
   } catch (const Json::exception& error) {
-    throw failure("the manifest " + json_problem(text, error));
+    throw checkpoint_error("the manifest " + json_problem(text, error));
   }
 }
 
@@ -116,18 +117,8 @@ std::string checksum_text(std::string_view manifest, std::span<const HostTensor>
 const std::string& required(const Metadata& metadata, std::string_view key) {
   const auto found = metadata.find(std::string(key));
   if (found != metadata.end()) return found->second;
-  throw failure(fmt::format("has no {}, so it is not a checkpoint", key),
-                "a plain safetensors file gives weights, but a run cannot go on from it");
-}
-
-/// Names the file in an error of ours or of the layers below.
-template <typename Function>
-auto with_path(const std::filesystem::path& path, Function&& function) {
-  try {
-    return function();
-  } catch (const Error& error) {
-    throw error.at(path.string());
-  }
+  throw checkpoint_error(fmt::format("has no {}, so it is not a checkpoint", key),
+                         "a plain safetensors file gives weights, but a run cannot go on from it");
 }
 
 void remove_file(const std::filesystem::path& path) {
@@ -170,9 +161,10 @@ void remove_old(const std::filesystem::path& folder, std::int64_t iteration, con
 std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                                       const Retention& retention) {
   const std::int64_t iteration = checkpoint.manifest.iteration;
-  if (iteration < 0) throw failure(fmt::format("iteration {} is negative", iteration)).at(folder.string());
+  if (iteration < 0)
+    throw checkpoint_error(fmt::format("iteration {} is negative", iteration)).at(folder.string());
   if (retention.last < 0) {
-    throw failure(fmt::format("{} checkpoints cannot be kept", retention.last), "0 keeps all")
+    throw checkpoint_error(fmt::format("{} checkpoints cannot be kept", retention.last), "0 keeps all")
         .at(folder.string());
   }
   make_folder(folder);
@@ -196,7 +188,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
     // The format comes first: a newer one may have another checksum.
     Manifest manifest = parse_manifest(text);
     if (const std::string got = checksum_text(text, content.tensors); got != expected) {
-      throw failure(
+      throw checkpoint_error(
           fmt::format("is damaged: its content gives {}, and it was written with {}", got, expected));
     }
     return Checkpoint{std::move(manifest), std::move(content.tensors)};
@@ -230,7 +222,7 @@ std::optional<CheckpointFile> latest_checkpoint(const std::filesystem::path& fol
 
 LatestCheckpoint load_latest_checkpoint(const std::filesystem::path& folder) {
   const std::vector<CheckpointFile> files = list_checkpoints(folder);
-  if (files.empty()) throw failure("there is no checkpoint in this folder").at(folder.string());
+  if (files.empty()) throw checkpoint_error("there is no checkpoint in this folder").at(folder.string());
   try {
     return {files.back().path, load_checkpoint(files.back().path)};
   } catch (const Error& newest) {

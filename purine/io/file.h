@@ -17,6 +17,16 @@ namespace purine::io {
 Error system_error(const std::filesystem::path& path, std::string_view action, int error_number,
                    std::string_view hint = {});
 
+/// What a function returns; an error of its own, or of the layers below, names the file.
+template <typename Function>
+auto with_path(const std::filesystem::path& path, Function&& function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    throw error.at(path.string());
+  }
+}
+
 /// The bytes of a text, for the functions that take bytes.
 std::span<const std::byte> bytes_of(std::string_view text);
 

@@ -40,7 +40,7 @@ std::size_t place_of(DType dtype) {
   return static_cast<std::size_t>(found - dtype_names.begin());
 }
 
-Error failure(std::string_view message, std::string_view hint = {}) {
+Error format_error(std::string_view message, std::string_view hint = {}) {
   return Error("safetensors", message, hint);
 }
 
@@ -50,8 +50,8 @@ std::string json_text(std::string_view text) {
   try {
     return Json(text).dump();
   } catch (const Json::exception&) {
-    throw failure("a name or metadata text is not UTF-8: " +
-                  Json(text).dump(-1, ' ', true, Json::error_handler_t::replace));
+    throw format_error("a name or metadata text is not UTF-8: " +
+                       Json(text).dump(-1, ' ', true, Json::error_handler_t::replace));
   }
 }
 
@@ -80,10 +80,10 @@ std::string header_text(std::span<const HostTensor* const> tensors, const Metada
 std::vector<const HostTensor*> in_file_order(std::span<const HostTensor> tensors) {
   std::vector<const HostTensor*> order;
   for (const HostTensor& tensor : tensors) {
-    if (tensor.name == metadata_key) throw failure("no tensor can have the name __metadata__");
+    if (tensor.name == metadata_key) throw format_error("no tensor can have the name __metadata__");
     if (tensor.data.size() != tensor.info.bytes()) {
-      throw failure(fmt::format("tensor `{}` is {}, {} bytes, but its data has {}", tensor.name,
-                                tensor.info.text(), tensor.info.bytes(), tensor.data.size()));
+      throw format_error(fmt::format("tensor `{}` is {}, {} bytes, but its data has {}", tensor.name,
+                                     tensor.info.text(), tensor.info.bytes(), tensor.data.size()));
     }
     order.push_back(&tensor);
   }
@@ -92,7 +92,8 @@ std::vector<const HostTensor*> in_file_order(std::span<const HostTensor> tensors
   });
   std::set<std::string_view> names;
   for (const HostTensor* tensor : order) {
-    if (!names.insert(tensor->name).second) throw failure("two tensors have the name `" + tensor->name + "`");
+    if (!names.insert(tensor->name).second)
+      throw format_error("two tensors have the name `" + tensor->name + "`");
   }
   return order;
 }
@@ -106,23 +107,23 @@ Json parse_header(std::string_view text) {
   const auto check = [&keys](int depth, Json::parse_event_t event, Json& parsed) {
     const bool opens_object = event == Json::parse_event_t::object_start;
     const bool opens = opens_object || event == Json::parse_event_t::array_start;
-    if (opens && depth > (opens_object ? 1 : 2)) throw failure("the header is nested too deeply");
+    if (opens && depth > (opens_object ? 1 : 2)) throw format_error("the header is nested too deeply");
     if (opens && depth < 2) keys[static_cast<std::size_t>(depth) + 1].clear();
     if (event == Json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!keys.at(static_cast<std::size_t>(depth)).insert(key).second) {
-        throw failure("the header has the name `" + key + "` twice");
+        throw format_error("the header has the name `" + key + "` twice");
       }
     }
     return true;
   };
   const std::size_t end = text.find_last_not_of(' ');
   text = text.substr(0, end == std::string_view::npos ? 0 : end + 1);
-  if (!text.starts_with('{') || !text.ends_with('}')) throw failure("the header is not a JSON object");
+  if (!text.starts_with('{') || !text.ends_with('}')) throw format_error("the header is not a JSON object");
   try {
     return Json::parse(text, check);
   } catch (const Json::exception& error) {
-    throw failure("the header " + json_problem(text, error));
+    throw format_error("the header " + json_problem(text, error));
   }
 }
 
@@ -155,7 +156,9 @@ class EntryParser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw failure("tensor `" + name_ + "` " + what); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw format_error("tensor `" + name_ + "` " + what);
+  }
 
   const Json& field(const char* key) const {
     const auto found = json_.find(key);
@@ -169,8 +172,8 @@ class EntryParser {
     const auto& name = json.get_ref<const std::string&>();
     const auto* found = std::ranges::find(dtype_names, name, &DTypeName::name);
     if (found == dtype_names.end()) {
-      throw failure("tensor `" + name_ + "` has the dtype " + name,
-                    "purine reads F32, F64, I32, I64 and U8; convert the file with the Python package");
+      throw format_error("tensor `" + name_ + "` has the dtype " + name,
+                         "purine reads F32, F64, I32, I64 and U8; convert the file with the Python package");
     }
     return found->dtype;
   }
@@ -201,10 +204,10 @@ class EntryParser {
 };
 
 Metadata parse_metadata(const Json& json) {
-  if (!json.is_object()) throw failure("__metadata__ is not an object");
+  if (!json.is_object()) throw format_error("__metadata__ is not an object");
   Metadata metadata;
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) throw failure("the metadata `" + key + "` is not a text");
+    if (!value.is_string()) throw format_error("the metadata `" + key + "` is not a text");
     metadata.emplace(key, value.get<std::string>());
   }
   return metadata;
@@ -216,20 +219,20 @@ void check_offsets(std::span<const std::pair<SafetensorsEntry, std::uint64_t>> p
   std::uint64_t expected = 0;
   for (const auto& [entry, end] : parsed) {
     if (end > data_bytes) {
-      throw failure(fmt::format("tensor `{}` ends at byte {}, but the file has {} bytes of data", entry.name,
-                                end, data_bytes),
-                    "the file is cut short");
+      throw format_error(fmt::format("tensor `{}` ends at byte {}, but the file has {} bytes of data",
+                                     entry.name, end, data_bytes),
+                         "the file is cut short");
     }
     if (entry.offset != expected) {
-      throw failure(fmt::format("tensor `{}` begins at byte {}, {} {}", entry.name, entry.offset,
-                                entry.offset < expected ? "inside the one before it, which ends at"
-                                                        : "after a gap; the one before it ends at",
-                                expected));
+      throw format_error(fmt::format("tensor `{}` begins at byte {}, {} {}", entry.name, entry.offset,
+                                     entry.offset < expected ? "inside the one before it, which ends at"
+                                                             : "after a gap; the one before it ends at",
+                                     expected));
     }
     expected = end;
   }
   if (expected != data_bytes) {
-    throw failure(
+    throw format_error(
         fmt::format("the tensors end at byte {}, but the file has {} bytes of data", expected, data_bytes));
   }
 }
@@ -239,18 +242,18 @@ SafetensorsHeader read_header(File& file) {
   const std::uint64_t file_bytes = file.size();
   std::array<std::byte, 8> prefix{};
   if (file.read(prefix) < prefix.size()) {
-    throw failure(fmt::format("the file has {} bytes, too few for a header", file_bytes));
+    throw format_error(fmt::format("the file has {} bytes, too few for a header", file_bytes));
   }
   const auto header_bytes = std::bit_cast<std::uint64_t>(prefix);
   if (header_bytes > largest_header) {
-    throw failure(fmt::format("the header would be {} bytes long; {} is the format's limit", header_bytes,
-                              largest_header),
-                  "this is probably not a safetensors file");
+    throw format_error(fmt::format("the header would be {} bytes long; {} is the format's limit",
+                                   header_bytes, largest_header),
+                       "this is probably not a safetensors file");
   }
   std::string text(static_cast<std::size_t>(std::min(header_bytes, file_bytes)), '\0');
   const std::size_t got = file.read(std::as_writable_bytes(std::span(text)));
   if (got < header_bytes) {
-    throw failure(
+    throw format_error(
         fmt::format("the header is {} bytes long, but the file ends after {} of them", header_bytes, got),
         "the file is cut short, or is not a safetensors file");
   }
@@ -272,15 +275,6 @@ SafetensorsHeader read_header(File& file) {
   return header;
 }
 
-template <typename Function>
-auto with_path(const std::filesystem::path& path, Function&& function) {
-  try {
-    return function();
-  } catch (const Error& error) {
-    throw error.at(path.string());
-  }
-}
-
 }  // namespace
 
 void save_safetensors(const std::filesystem::path& path, std::span<const HostTensor> tensors,
@@ -289,8 +283,8 @@ void save_safetensors(const std::filesystem::path& path, std::span<const HostTen
     const std::vector<const HostTensor*> order = in_file_order(tensors);
     const std::string header = header_text(order, metadata);
     if (header.size() > largest_header) {
-      throw failure(fmt::format("the header would be {} bytes long; {} is the format's limit", header.size(),
-                                largest_header));
+      throw format_error(fmt::format("the header would be {} bytes long; {} is the format's limit",
+                                     header.size(), largest_header));
     }
     AtomicFile file(path);
     const auto header_bytes =
@@ -311,7 +305,7 @@ Safetensors load_safetensors(const std::filesystem::path& path) {
     for (SafetensorsEntry& entry : header.entries) {
       HostTensor tensor{std::move(entry.name), entry.info, std::vector<std::byte>(entry.info.bytes())};
       if (file.read(tensor.data) < tensor.data.size()) {
-        throw failure("the file ended inside tensor `" + tensor.name + "` while it was read");
+        throw format_error("the file ended inside tensor `" + tensor.name + "` while it was read");
       }
       content.tensors.push_back(std::move(tensor));
     }

@@ -34,9 +34,9 @@ constexpr Inception stage5[] = {{"inception_5a", 256, 160, 320, 32, 128, 128},
                                 {"inception_5b", 384, 192, 384, 48, 128, 128}};
 
 /// The skeleton that both forms share; `normalized` says which it is.
-class Builder {
+class GoogLeNetBuilder {
  public:
-  Builder(bool normalized, std::int64_t classes, nn::Mode mode, GoogLeNetOptions options)
+  GoogLeNetBuilder(bool normalized, std::int64_t classes, nn::Mode mode, GoogLeNetOptions options)
       : normalized_(normalized), classes_(classes), mode_(mode), options_(options) {}
 
   Network build(Tensor image) const {
@@ -123,11 +123,11 @@ class Builder {
 }  // namespace
 
 Network googlenet(Tensor image, std::int64_t classes, nn::Mode mode, GoogLeNetOptions options) {
-  return Builder(false, classes, mode, options).build(image);
+  return GoogLeNetBuilder(false, classes, mode, options).build(image);
 }
 
 Network googlenet_bn(Tensor image, std::int64_t classes, nn::Mode mode, GoogLeNetOptions options) {
-  return Builder(true, classes, mode, options).build(image);
+  return GoogLeNetBuilder(true, classes, mode, options).build(image);
 }
 
 }  // namespace purine::models

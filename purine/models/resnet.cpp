@@ -18,9 +18,9 @@ struct Architecture {
   bool bottleneck;            // 1 x 1, 3 x 3, 1 x 1 with four times the channels, else 3 x 3 twice
 };
 
-class Builder {
+class ResNetBuilder {
  public:
-  Builder(const Architecture& architecture, nn::Mode mode) : architecture_(architecture), mode_(mode) {}
+  ResNetBuilder(const Architecture& architecture, nn::Mode mode) : architecture_(architecture), mode_(mode) {}
 
   Tensor build(Tensor image, std::int64_t classes) const {
     auto scope = image.graph().scope(architecture_.name);
@@ -74,11 +74,11 @@ class Builder {
 }  // namespace
 
 Tensor resnet18(Tensor image, std::int64_t classes, nn::Mode mode) {
-  return Builder({"resnet18", {2, 2, 2, 2}, false}, mode).build(image, classes);
+  return ResNetBuilder({"resnet18", {2, 2, 2, 2}, false}, mode).build(image, classes);
 }
 
 Tensor resnet50(Tensor image, std::int64_t classes, nn::Mode mode) {
-  return Builder({"resnet50", {3, 4, 6, 3}, true}, mode).build(image, classes);
+  return ResNetBuilder({"resnet50", {3, 4, 6, 3}, true}, mode).build(image, classes);
 }
 
 }  // namespace purine::models

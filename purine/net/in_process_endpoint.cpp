@@ -53,7 +53,7 @@ struct Side {
 };
 
 // A message whose sender and receiver are both ready.
-struct Transfer {
+struct Delivery {
   Key key;
   Side send;
   Side receive;
@@ -167,7 +167,7 @@ class InProcessHub::Implementation {
     std::optional<Time> silent_since;
     std::exception_ptr killed;
     std::optional<std::string> unsaid_cause;  // of a failure while it was paused
-    std::vector<Transfer> line;               // what is on its way out
+    std::vector<Delivery> line;               // what is on its way out
     Time line_free{};
     std::size_t gathers = 0;                    // calls of all_gather
     std::map<std::int64_t, std::int64_t> ends;  // by run
@@ -285,14 +285,14 @@ class InProcessHub::Implementation {
   // Under mutex_: all that a rank has under way fails; its peers wait for it again.
   void drop_sides(int rank) {
     const std::exception_ptr failure = failure_of(rank);
-    const auto drop_transfers = [&](std::vector<Transfer>& transfers) {
-      for (const Transfer& transfer : transfers) {
+    const auto drop_transfers = [&](std::vector<Delivery>& transfers) {
+      for (const Delivery& transfer : transfers) {
         if (transfer.key.from != rank && transfer.key.to != rank) continue;
         transfer.tell_end();
         sends_[transfer.key].push_front(transfer.send);
         receives_[transfer.key].push_front(transfer.receive);
       }
-      std::erase_if(transfers, [&](const Transfer& transfer) {
+      std::erase_if(transfers, [&](const Delivery& transfer) {
         return transfer.key.from == rank || transfer.key.to == rank;
       });
     };
@@ -316,14 +316,14 @@ class InProcessHub::Implementation {
       Time next = now + std::chrono::hours(1);
       for (RankState& state : ranks_) move(state, now, next);
       find_stalls(now, next);
-      const std::vector<Transfer> arrived = take_arrived(now, next);
+      const std::vector<Delivery> arrived = take_arrived(now, next);
       const std::vector<Completion> completions = std::exchange(completions_, {});
       if (arrived.empty() && completions.empty()) {
         changed_.wait_until(lock, next);
         continue;
       }
       lock.unlock();
-      for (const Transfer& transfer : arrived) {
+      for (const Delivery& transfer : arrived) {
         if (transfer.send.bytes > 0) {
           std::memcpy(transfer.receive.memory, transfer.send.memory, transfer.send.bytes);
         }
@@ -366,7 +366,7 @@ class InProcessHub::Implementation {
     if (!state.line.empty()) next = std::min(next, state.line_free);
   }
 
-  void tell_begin(Transfer& transfer) {
+  void tell_begin(Delivery& transfer) {
     transfer.begun = true;
     transfer.send_observer = state_of(transfer.key.from).observer;
     transfer.receive_observer = state_of(transfer.key.to).observer;
@@ -374,16 +374,16 @@ class InProcessHub::Implementation {
     if (transfer.receive_observer) transfer.receive_observer->message_begins(false);
   }
 
-  std::vector<Transfer> take_arrived(Time now, Time& next) {
-    const auto arrives = [&](const Transfer& transfer) {
+  std::vector<Delivery> take_arrived(Time now, Time& next) {
+    const auto arrives = [&](const Delivery& transfer) {
       return transfer.due <= now && !silent(transfer.key.from) && !silent(transfer.key.to);
     };
-    std::vector<Transfer> arrived;
+    std::vector<Delivery> arrived;
     std::copy_if(arriving_.begin(), arriving_.end(), std::back_inserter(arrived), arrives);
     std::erase_if(arriving_, arrives);
     std::stable_sort(arrived.begin(), arrived.end(),
-                     [](const Transfer& a, const Transfer& b) { return a.due < b.due; });
-    for (const Transfer& transfer : arriving_) {
+                     [](const Delivery& a, const Delivery& b) { return a.due < b.due; });
+    for (const Delivery& transfer : arriving_) {
       if (transfer.due > now) next = std::min(next, transfer.due);
     }
     return arrived;
@@ -410,7 +410,7 @@ class InProcessHub::Implementation {
   std::vector<RankState> ranks_;
   std::map<Key, std::deque<Side>> sends_;     // that wait for their receive
   std::map<Key, std::deque<Side>> receives_;  // that wait for their send
-  std::vector<Transfer> arriving_;            // all sent
+  std::vector<Delivery> arriving_;            // all sent
   std::vector<Completion> completions_;       // that the thread tells next
   std::map<std::size_t, Gather> gathers_;
   std::exception_ptr failure_;

@@ -17,6 +17,14 @@ void check_floating(std::string_view type, const TensorInfo& input, std::string_
   }
 }
 
+void check_image(std::string_view type, const TensorInfo& input, std::string_view what) {
+  check_floating(type, input, what);
+  if (input.shape.rank() != 4) {
+    throw Error(type, std::string(what) + " is " + input.text() + ", rank 4 is needed",
+                "images are [N, C, H, W]");
+  }
+}
+
 void check_same(std::string_view type, const TensorInfo& left, std::string_view left_name,
                 const TensorInfo& right, std::string_view right_name) {
   if (!(left == right)) {

@@ -15,6 +15,8 @@ namespace purine::ops {
 void check_input_count(std::string_view type, std::span<const TensorInfo> inputs, int count);
 /// Throws unless the input is floating; `what` names it in the message.
 void check_floating(std::string_view type, const TensorInfo& input, std::string_view what);
+/// Throws unless the input is floating and of rank 4, [N, C, H, W].
+void check_image(std::string_view type, const TensorInfo& input, std::string_view what);
 /// Throws unless both are equal in shape and dtype; the names are for the message.
 void check_same(std::string_view type, const TensorInfo& left, std::string_view left_name,
                 const TensorInfo& right, std::string_view right_name);

@@ -345,7 +345,7 @@ LayoutRule Conv2dWeightGradient::layouts() const {
 
 namespace {
 
-struct SampleCase {
+struct ConvolutionSample {
   std::string name;
   Conv2dOptions options;
   Shape image;
@@ -353,7 +353,7 @@ struct SampleCase {
   bool has_bias = true;
 };
 
-std::vector<SampleCase> sample_cases() {
+std::vector<ConvolutionSample> convolution_samples() {
   return {{"same_extents", {.padding = {1, 1, 1, 1}}, {2, 3, 5, 4}, {4, 3, 3, 3}},
           {"pointwise", {}, {2, 5, 3, 3}, {4, 5, 1, 1}, false},
           {"pointwise_stride_2", {.stride = {2, 2}}, {2, 4, 5, 4}, {3, 4, 1, 1}},
@@ -384,7 +384,7 @@ void register_convolution(Registry& registry) {
   std::vector<Sample> forward;
   std::vector<Sample> input_gradient;
   std::vector<Sample> weight_gradient;
-  for (const SampleCase& sample : sample_cases()) {
+  for (const ConvolutionSample& sample : convolution_samples()) {
     const Conv2dOptions options = sample.options;
     const std::array<std::int64_t, 2> extents{sample.image[2], sample.image[3]};
     const std::array<std::int64_t, 2> kernel{sample.weight[2], sample.weight[3]};

@@ -11,14 +11,6 @@
 namespace purine::ops {
 namespace {
 
-void check_image(std::string_view type, const TensorInfo& info, std::string_view what) {
-  check_floating(type, info, what);
-  if (info.shape.rank() != 4) {
-    throw Error(type, fmt::format("{} is {}, rank 4 is needed", what, info.text()),
-                "images are [N, C, H, W]");
-  }
-}
-
 std::int64_t pooled_extent(std::string_view type, const Window& window, std::int64_t extent,
                            std::string_view dimension, bool ceil_mode) {
   check_window(type, window, dimension);
@@ -233,13 +225,13 @@ Cost GlobalAveragePool2dGradient::cost(std::span<const TensorInfo> inputs,
 
 namespace {
 
-struct SampleCase {
+struct PoolingSample {
   std::string name;
   Pool2dOptions options;
   Shape image;
 };
 
-std::vector<SampleCase> sample_cases() {
+std::vector<PoolingSample> pooling_samples() {
   return {{"halves", {}, {2, 3, 4, 6}},
           {"overlapping", {.kernel = {3, 3}, .stride = {2, 2}}, {2, 2, 7, 5}},
           {"same_extents", {.kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1, 1, 1}}, {1, 3, 4, 5}},
@@ -264,7 +256,7 @@ void register_pooling(Registry& registry) {
   std::vector<Sample> select;
   std::vector<Sample> average;
   std::vector<Sample> average_gradient;
-  for (const SampleCase& sample : sample_cases()) {
+  for (const PoolingSample& sample : pooling_samples()) {
     const Pool2dOptions options = sample.options;
     const std::array<std::int64_t, 2> extents = image_extents(sample.image);
     const TensorInfo image{sample.image, DType::f32};

@@ -16,13 +16,6 @@ namespace {
 /// With more, not every input of a gradient had a bit of its own in a LayoutRule.
 constexpr std::size_t most_siblings = 15;
 
-void check_image(std::string_view type, const TensorInfo& info, std::string_view what) {
-  check_floating(type, info, what);
-  if (info.shape.rank() != 4) {
-    throw Error(type, fmt::format("{} is {}, rank 4 is needed", what, info.text()), "it is [N, C, H, W]");
-  }
-}
-
 /// Throws unless a weight is [O, channels, 1, 1] with any O.
 void check_weight(std::string_view type, const TensorInfo& weight, const TensorInfo& image,
                   std::int64_t channels) {

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view format = "purine operator costs";
-constexpr int version = 1;
+constexpr int table_version = 1;
 
 Json to_json(const OperatorCost& cost) {
   return {{"path", cost.path},
@@ -88,7 +88,8 @@ std::string CostTable::text() const {
   const auto dumped = [](const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
-  std::string text = "{\"format\": " + dumped(Json(format)) + ", \"version\": " + std::to_string(version) +
+  std::string text = "{\"format\": " + dumped(Json(format)) +
+                     ", \"version\": " + std::to_string(table_version) +
                      ",\n \"machine\": " + dumped(machine) + ",\n \"operators\": [";
   for (std::size_t i = 0; i < operators_.size(); ++i) {
     text += (i == 0 ? "\n  " : ",\n  ") + dumped(to_json(operators_[i]));
@@ -100,7 +101,7 @@ CostTable CostTable::parse(std::string_view text) {
   try {
     const Json json = Json::parse(text);
     if (json.at("format") != format) throw Error("cost table", "it isn't one: its format is another");
-    if (json.at("version") != version) {
+    if (json.at("version") != table_version) {
       throw Error("cost table", "it has version " + json.at("version").dump() + ", and 1 is read here");
     }
     const Json& machine = json.at("machine");

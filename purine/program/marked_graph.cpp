@@ -9,7 +9,7 @@
 namespace purine {
 namespace {
 
-constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t unreached = std::numeric_limits<std::uint32_t>::max();
 
 // Edges grouped by one of their ends.
 struct Adjacency {
@@ -112,7 +112,7 @@ void keep_from_overlapping_itself(std::uint32_t operator_count, std::vector<Mark
   const Adjacency outgoing = group(operator_count, edges, &MarkedEdge::from);
   const Adjacency incoming = group(operator_count, edges, &MarkedEdge::to);
   // Of the edges from the operator at hand to another: the tokens of the one with the fewest.
-  std::vector<std::uint32_t> reached_by(operator_count, none);
+  std::vector<std::uint32_t> reached_by(operator_count, unreached);
   std::vector<std::uint32_t> tokens_to(operator_count, 0);
   for (std::uint32_t op = 0; op < operator_count; ++op) {
     for (const MarkedEdge& edge : outgoing.of(op)) {
@@ -274,7 +274,7 @@ MarkedGraph MarkedGraphBuilder::build(const std::function<std::string(std::uint3
   Schedule schedule =
       latest_starts(order, outgoing, {costs_, remaining_in_first_, remaining_in_second_, on_line_});
   keep_from_overlapping_itself(operator_count_, edges);
-  PURINE_CHECK(edges.size() < none);
+  PURINE_CHECK(edges.size() < unreached);
 
   const std::uint32_t lane_count =
       operator_count_ == 0 ? 1 : *std::max_element(lanes_.begin(), lanes_.end()) + 1;

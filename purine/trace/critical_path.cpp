@@ -7,7 +7,7 @@ namespace purine::trace {
 namespace {
 
 /// What ended before an event could start.
-struct Cause {
+struct LastNeed {
   std::optional<EventId> event;
   Link link = Link::none;
   std::int64_t end = 0;
@@ -45,7 +45,7 @@ class Walk {
     for (; left > 0; --left) {
       add(timeline_.use(id), timeline_.start(id));
       if (time <= path.begin) return;
-      const Cause cause = cause_of(id);
+      const LastNeed cause = cause_of(id);
       link = cause.link;
       add(Use::idle, cause.event ? cause.end : path.begin);
       if (time <= path.begin || !cause.event) return;
@@ -54,9 +54,9 @@ class Walk {
   }
 
   /// Of all that an event needs, what was there last.
-  Cause cause_of(EventId id) const {
+  LastNeed cause_of(EventId id) const {
     const std::int64_t start = timeline_.start(id);
-    Cause cause;
+    LastNeed cause;
     const auto consider = [&](std::optional<EventId> event, Link link) {
       if (!event || *event == id) return;
       const std::int64_t end = std::min(timeline_.event(*event).end, start);

@@ -50,7 +50,7 @@ std::string fact(const Trace& trace, std::string_view name) {
   return found == trace.about.end() ? "" : found->second;
 }
 
-std::string bytes_text(double bytes) {
+std::string large_bytes_text(double bytes) {
   return bytes >= 1e9 ? fmt::format("{:.2f} GB", bytes / 1e9) : fmt::format("{:.1f} MB", bytes / 1e6);
 }
 
@@ -143,7 +143,7 @@ class Builder {
         peak = std::max(peak, static_cast<double>(each.variables + each.arena));
       }
     }
-    if (peak > 0) tiles.emplace_back("of memory, at most at a device", bytes_text(peak));
+    if (peak > 0) tiles.emplace_back("of memory, at most at a device", large_bytes_text(peak));
     if (!test_accuracy_.empty()) tiles.emplace_back("test accuracy", test_accuracy_);
     return tiles;
   }
@@ -205,10 +205,10 @@ class Builder {
                                               static_cast<double>(trace.clock.error) / 1e3));
     }
     for (const PlannedMemory& each : trace.memory) {
-      about.emplace_back(
-          "memory at " + each.location,
-          fmt::format("{} of variables, {} for all else", bytes_text(static_cast<double>(each.variables)),
-                      bytes_text(static_cast<double>(each.arena))));
+      about.emplace_back("memory at " + each.location,
+                         fmt::format("{} of variables, {} for all else",
+                                     large_bytes_text(static_cast<double>(each.variables)),
+                                     large_bytes_text(static_cast<double>(each.arena))));
     }
     return about;
   }

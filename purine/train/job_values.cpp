@@ -22,7 +22,7 @@ std::string bound_text(double value) {
                                                               : fmt::format("{}", value);
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -65,7 +65,7 @@ std::string JobRange::text() const {
 
 std::string JobCondition::text() const {
   std::vector<std::string> texts;
-  for (const std::string& value : values) texts.push_back(quoted(value));
+  for (const std::string& value : values) texts.push_back(in_quotes(value));
   const std::string last = texts.back();
   texts.pop_back();
   const std::string_view name = std::string_view(key).substr(key.find('.') + 1);
@@ -146,10 +146,10 @@ std::string job_value_text(const JobValue& value) {
   if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
   if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
-  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  if (const auto* text = std::get_if<std::string>(&value)) return in_quotes(*text);
   std::vector<std::string> parts;
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    for (const std::string& text : *texts) parts.push_back(quoted(text));
+    for (const std::string& text : *texts) parts.push_back(in_quotes(text));
   } else {
     for (const double number : std::get<std::vector<double>>(value)) parts.push_back(number_text(number));
   }

@@ -12,7 +12,7 @@ namespace purine::train {
 namespace {
 
 /// Parts of operators that one worker runs in a step: those of large networks over many devices.
-constexpr std::size_t events_per_step = 20'000;
+constexpr std::size_t metered_events_per_step = 20'000;
 /// What is recorded of one worker, at 40 bytes an event: the first of many steps tell enough.
 constexpr std::size_t most_events = std::size_t{1} << 19U;
 /// Iterations that may be under way at the same time, of any session.
@@ -32,10 +32,11 @@ std::int64_t end_of_whole(const trace::Trace& trace, std::size_t workers) {
 }  // namespace
 
 OperatorMeter::OperatorMeter(std::int64_t first, std::int64_t end, const Runtime& runtime)
-    : recorder_(std::vector<std::string>(static_cast<std::size_t>(runtime.workers())),
-                {.capacity = std::min(static_cast<std::size_t>(end - first) * events_per_step, most_events),
-                 .first_iteration = first,
-                 .end_iteration = end}) {}
+    : recorder_(
+          std::vector<std::string>(static_cast<std::size_t>(runtime.workers())),
+          {.capacity = std::min(static_cast<std::size_t>(end - first) * metered_events_per_step, most_events),
+           .first_iteration = first,
+           .end_iteration = end}) {}
 
 std::function<void(const RanEvent&)> OperatorMeter::hook() {
   return [this](const RanEvent& event) {

@@ -24,7 +24,7 @@ Bytes record(const Bytes& labels, int sample) {
   return bytes;
 }
 
-void add_file(const TemporaryFolder& folder, std::string_view name, const Bytes& bytes) {
+void add_batch(const TemporaryFolder& folder, std::string_view name, const Bytes& bytes) {
   std::filesystem::create_directories((folder / name).parent_path());
   test::write_plain_file(folder / name, test::as_text(bytes));
 }
@@ -49,9 +49,9 @@ TEST(CifarTest, ReadsTheFiveBatchesInOrder) {
       Bytes two = record({static_cast<std::uint8_t>(i)}, 2 * i);
       const Bytes second = record({9}, 2 * i + 1);
       two.insert(two.end(), second.begin(), second.end());
-      add_file(folder, prefix + "data_batch_" + std::to_string(i + 1) + ".bin", two);
+      add_batch(folder, prefix + "data_batch_" + std::to_string(i + 1) + ".bin", two);
     }
-    add_file(folder, prefix + "test_batch.bin", record({3}, 4));
+    add_batch(folder, prefix + "test_batch.bin", record({3}, 4));
     const DatasetPtr train = open_cifar10(folder.path().string(), Subset::train);
     ASSERT_EQ(train->size(), 10);
     for (std::int64_t i = 0; i < 10; ++i) {
@@ -69,7 +69,7 @@ TEST(CifarTest, ReadsTheFiveBatchesInOrder) {
 
 TEST(CifarTest, ReadsFineAndCoarseLabels) {
   const TemporaryFolder folder;
-  add_file(folder, "train.bin", record({19, 77}, 1));
+  add_batch(folder, "train.bin", record({19, 77}, 1));
   const std::string path = folder.path().string();
   EXPECT_EQ(open_cifar100(path, Subset::train)->label(0), 77);
   EXPECT_EQ(open_cifar100(path, Subset::train)->class_names().size(), 100U);
@@ -81,7 +81,7 @@ TEST(CifarTest, ReadsFineAndCoarseLabels) {
 
 TEST(CifarTest, NamesComeFromTheFilesBeside) {
   const TemporaryFolder folder;
-  add_file(folder, "test_batch.bin", record({0}, 0));
+  add_batch(folder, "test_batch.bin", record({0}, 0));
   test::write_plain_file(folder / "batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
   EXPECT_EQ(open_cifar10(folder.path().string(), Subset::test)->class_names()[9], "j");
   test::write_plain_file(folder / "batches.meta.txt", "a\nb\n");
@@ -95,16 +95,16 @@ TEST(CifarTest, WhatIsWrongIsSaidWithTheFile) {
   EXPECT_EQ(error_text([&] { open_cifar10(path, Subset::train); }),
             "[cifar10] " + path + "/data_batch_1.bin: can't be read: No such file or directory");
   Bytes bytes = record({10}, 0);
-  add_file(folder, "test_batch.bin", bytes);
+  add_batch(folder, "test_batch.bin", bytes);
   EXPECT_EQ(error_text([&] { open_cifar10(path, Subset::test); }),
             "[cifar10] " + path + "/test_batch.bin[0]: label 10 is out of range: there are 10 classes");
   bytes.pop_back();
-  add_file(folder, "test_batch.bin", bytes);
+  add_batch(folder, "test_batch.bin", bytes);
   EXPECT_EQ(error_text([&] { open_cifar10(path, Subset::test); }),
             "[cifar10] " + path +
                 "/test_batch.bin: has 3072 bytes, expected a multiple of 3073: 1 label byte and 32 x 32 x 3 "
                 "values");
-  add_file(folder, "test.bin", {});
+  add_batch(folder, "test.bin", {});
   EXPECT_EQ(error_text([&] { open_cifar100(path, Subset::test); }),
             "[cifar100] " + path +
                 "/test.bin: has 0 bytes, expected a multiple of 3074: 2 label bytes and 32 x 32 x 3 values");

@@ -27,7 +27,7 @@ using test::make_image;
 using test::png_file;
 using test::PngOptions;
 
-const std::string golden = "tests/data/golden/";
+const std::string golden_folder = "tests/data/golden/";
 
 int largest_difference(const Image& left, const Image& right) {
   EXPECT_EQ(left.height, right.height);
@@ -43,7 +43,7 @@ int largest_difference(const Image& left, const Image& right) {
 
 Image golden_image(const std::string& name) {
   std::vector<std::byte> bytes;
-  read_file(golden + name + ".rgb", bytes);
+  read_file(golden_folder + name + ".rgb", bytes);
   std::uint32_t extents[2];
   std::memcpy(extents, bytes.data(), sizeof(extents));
   Image image;
@@ -60,20 +60,20 @@ void expect_solid(const Image& image, const std::array<int, 3>& color) {
 TEST(ImageTest, DecodesJpegAsPillowDoes) {
   for (const char* name : {"subsampled", "progressive", "grey", "cmyk"}) {
     // Decoders of JPEG may round differently, by one step.
-    EXPECT_LE(largest_difference(read_image(golden + name + ".jpg"), golden_image(name)), 1) << name;
+    EXPECT_LE(largest_difference(read_image(golden_folder + name + ".jpg"), golden_image(name)), 1) << name;
   }
 }
 
 TEST(ImageTest, TurnsOrientedImagesUprightAsPillowDoes) {
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const std::string name = "orientation_" + std::to_string(orientation);
-    EXPECT_LE(largest_difference(read_image(golden + name + ".jpg"), golden_image(name)), 1) << name;
+    EXPECT_LE(largest_difference(read_image(golden_folder + name + ".jpg"), golden_image(name)), 1) << name;
   }
 }
 
 TEST(ImageTest, DecodesPngAsPillowDoes) {
   for (const char* name : {"palette", "bits_1", "grey_alpha", "rgba"}) {
-    EXPECT_EQ(largest_difference(read_image(golden + name + ".png"), golden_image(name)), 0) << name;
+    EXPECT_EQ(largest_difference(read_image(golden_folder + name + ".png"), golden_image(name)), 0) << name;
   }
 }
 

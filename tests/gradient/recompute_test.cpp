@@ -24,11 +24,11 @@ namespace {
 using test::error_text;
 
 /// Two convolutions with normalisation and rectifier, pooling, dropout and a classifier.
-struct Network {
+struct RecomputedNetwork {
   Graph graph;
   Tensor loss;
 
-  explicit Network(std::int64_t batch = 4) {
+  explicit RecomputedNetwork(std::int64_t batch = 4) {
     Tensor x = graph.input("image", {{batch, 1, 8, 8}, DType::f32});
     const Tensor label = graph.input("label", {{batch}, DType::i64});
     {
@@ -81,7 +81,7 @@ test::Evaluator evaluator(Graph& graph) {
 }
 
 TEST(RecomputeTest, NormalisationAndRectifierRunAgainFromTheConvolutionsResult) {
-  Network network;
+  RecomputedNetwork network;
   Graph made;
   const std::vector<Tensor> tensors = recompute(
       network.graph,
@@ -111,7 +111,7 @@ TEST(RecomputeTest, NormalisationAndRectifierRunAgainFromTheConvolutionsResult) 
 }
 
 TEST(RecomputeTest, ValuesAreTheSameToTheBit) {
-  Network network;
+  RecomputedNetwork network;
   Graph made;
   const std::vector<Tensor> tensors = recompute(network.graph, network.all(), made);
   verify(made);
@@ -131,7 +131,7 @@ TEST(RecomputeTest, ValuesAreTheSameToTheBit) {
 }
 
 TEST(RecomputeTest, SavesWhatLiesNowhereElse) {
-  Network network;
+  RecomputedNetwork network;
   std::vector<std::string> saved;
   for (const Recomputation& way : recomputations(network.graph)) {
     saved.push_back(way.operators.back().path());
@@ -149,7 +149,7 @@ TEST(RecomputeTest, SavesWhatLiesNowhereElse) {
 }
 
 TEST(RecomputeTest, FollowsTheBatch) {
-  Network network;
+  RecomputedNetwork network;
   Graph made;
   recompute(network.graph, network.all(), made);
   EXPECT_EQ(batch_size(made), 4);
@@ -168,7 +168,7 @@ TEST(RecomputeTest, FollowsTheBatch) {
 }
 
 TEST(RecomputeTest, OfAGraphMadeSoKeepsPathsApart) {
-  Network network;
+  RecomputedNetwork network;
   Graph once;
   recompute(network.graph, std::vector<std::string>{"net/dropout"}, once);
   Graph twice;
@@ -187,7 +187,7 @@ TEST(RecomputeTest, NothingIsLeftToDoWithoutGradients) {
 }
 
 TEST(RecomputeTest, RefusesWhatCannotRunAgain) {
-  Network network;
+  RecomputedNetwork network;
   const auto with = [&](const std::string& path) {
     return error_text([&] {
       Graph made;

@@ -10,7 +10,7 @@ namespace {
 using test::error_text;
 using test::simple;
 
-const TensorInfo vector_info{{4}, DType::f32};
+const TensorInfo four_floats{{4}, DType::f32};
 const TensorInfo other_info{{5}, DType::f32};
 
 /// x -> a -> b -> c, and a weight whose next value is c. Each test damages it in one way.
@@ -18,8 +18,8 @@ class VerifyTest : public ::testing::Test {
  protected:
   VerifyTest() : records_(graph_) {
     auto scope = graph_.scope("net");
-    x_ = graph_.input("x", vector_info);
-    weight_ = graph_.variable("weight", vector_info, simple("zeros", {vector_info}));
+    x_ = graph_.input("x", four_floats);
+    weight_ = graph_.variable("weight", four_floats, simple("zeros", {four_floats}));
     a_ = add("a", {x_, weight_});
     b_ = add("b", {a_});
     c_ = add("c", {b_, weight_});
@@ -28,7 +28,7 @@ class VerifyTest : public ::testing::Test {
   }
 
   Tensor add(std::string_view name, std::initializer_list<Tensor> inputs) {
-    return graph_.add(simple("noop", {vector_info}), inputs, name).output();
+    return graph_.add(simple("noop", {four_floats}), inputs, name).output();
   }
   GraphRecords::OperatorRecord& record(Tensor tensor) {
     return records_.operators[tensor.producer().index()];
@@ -120,14 +120,14 @@ TEST_F(VerifyTest, OperatorsComeAfterTheirInputs) {
 }
 
 TEST_F(VerifyTest, RecordedInfosAreTheInferredOnes) {
-  const auto contract = simple("noop", {vector_info});
+  const auto contract = simple("noop", {four_floats});
   const Tensor d = graph_.add(contract, {x_}, "d").output();
   EXPECT_NO_THROW(verify(graph_));
   contract->infer_from_now_on({{{4}, DType::f64}});
   EXPECT_EQ(verify_error(), "[verify] d: output 0 is f32[4], its contract noop infers f64[4]");
   contract->infer_from_now_on({other_info});
   EXPECT_EQ(verify_error(), "[verify] d: output 0 is f32[4], its contract noop infers f32[5]");
-  contract->infer_from_now_on({vector_info, vector_info});
+  contract->infer_from_now_on({four_floats, four_floats});
   EXPECT_EQ(verify_error(), "[verify] d: has 1 outputs, its contract noop infers 2");
   EXPECT_TRUE(d.valid());
 }
@@ -135,7 +135,7 @@ TEST_F(VerifyTest, RecordedInfosAreTheInferredOnes) {
 TEST_F(VerifyTest, OnlyCopyCrossesLocations) {
   auto placement = graph_.at(Location::parse("cpu:1"));
   const Tensor copied =
-      graph_.add(simple("copy", {vector_info}, {.crosses_locations = true}), {x_}, "copied").output();
+      graph_.add(simple("copy", {four_floats}, {.crosses_locations = true}), {x_}, "copied").output();
   const Tensor good = add("good", {copied});
   EXPECT_NO_THROW(verify(graph_));
   add("bad", {good, x_});
@@ -150,7 +150,7 @@ TEST_F(VerifyTest, AnOutputIsWhereItsOperatorIs) {
 }
 
 TEST_F(VerifyTest, AVariableStaysWhereItIs) {
-  const Variable state = graph_.variable("state", vector_info, simple("zeros", {vector_info}));
+  const Variable state = graph_.variable("state", four_floats, simple("zeros", {four_floats}));
   auto placement = graph_.at(Location::parse("cpu:1"));
   graph_.set_next(state, add("elsewhere", {}));
   EXPECT_EQ(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/error_text.h"
+#include "tests/support/inference.h"
 #include "tests/support/run_operator.h"
 
 namespace purine::ops {
@@ -13,19 +14,13 @@ namespace {
 
 using test::Array;
 using test::error_text;
-
-TensorInfo f32(Shape shape) {
-  return {shape, DType::f32};
-}
+using test::f32;
+using test::inference_error;
 
 Array ones(Shape shape) {
   Array array(f32(shape));
   for (std::int64_t i = 0; i < array.elements(); ++i) array.set(i, 1);
   return array;
-}
-
-std::string inference_error(const Contract& contract, std::vector<TensorInfo> inputs) {
-  return error_text([&] { contract.infer(inputs); });
 }
 
 TEST(Conv2dTest, CountsNeighboursWithAllOnes) {

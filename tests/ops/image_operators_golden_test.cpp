@@ -22,12 +22,12 @@ namespace {
 using nlohmann::json;
 using test::Array;
 
-Shape shape_of(const json& extents) {
+Shape image_shape(const json& extents) {
   return Shape(extents.get<std::vector<std::int64_t>>());
 }
 
 /// The same values as the script's `tensor`.
-Array made_array(const Shape& shape, int stream, const json& levels, DType dtype) {
+Array image_array(const Shape& shape, int stream, const json& levels, DType dtype) {
   Array array({shape, dtype});
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     double value = static_cast<double>((i * 619 + (stream + 2) * 271) % 1009) / 1009 * 2 - 1;
@@ -91,7 +91,7 @@ Tensor build(const json& made, const std::vector<Tensor>& inputs, std::vector<Te
 }
 
 void expect_equal(const Array& actual, const json& expected, double tolerance, const std::string& what) {
-  ASSERT_EQ(actual.shape().text(), shape_of(expected.at("shape")).text()) << what;
+  ASSERT_EQ(actual.shape().text(), image_shape(expected.at("shape")).text()) << what;
   const auto values = expected.at("values").get<std::vector<double>>();
   for (std::int64_t i = 0; i < actual.elements(); ++i) {
     const double value = values[static_cast<std::size_t>(i)];
@@ -107,9 +107,9 @@ void check_case(const json& made, DType dtype, double tolerance) {
   const json levels = made.value("levels", json());
   test::Evaluator evaluator(graph);
   for (std::size_t k = 0; k < shapes.size(); ++k) {
-    const Shape shape = shape_of(shapes[k]);
+    const Shape shape = image_shape(shapes[k]);
     inputs.push_back(graph.input("input_" + std::to_string(k + 100), {shape, dtype}));
-    Array value = made_array(shape, static_cast<int>(k), levels, dtype);
+    Array value = image_array(shape, static_cast<int>(k), levels, dtype);
     const bool is_constant = expected[k].is_null();
     for (std::int64_t i = 0; is_constant && i < value.elements(); ++i) {
       value.set(i, std::abs(value.at(i)) + 0.5);
@@ -119,7 +119,7 @@ void check_case(const json& made, DType dtype, double tolerance) {
   std::vector<Tensor> extra;
   const Tensor y = build(made, inputs, extra);
   const Tensor output_gradient = graph.input("output_gradient", y.info());
-  evaluator.set(output_gradient, made_array(y.shape(), -1, {}, dtype));
+  evaluator.set(output_gradient, image_array(y.shape(), -1, {}, dtype));
   const Operator op = y.producer();
   std::vector<Tensor> output_gradients(static_cast<std::size_t>(op.output_count()));
   output_gradients[0] = output_gradient;

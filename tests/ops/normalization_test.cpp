@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/error_text.h"
+#include "tests/support/inference.h"
 #include "tests/support/run_operator.h"
 
 namespace purine::ops {
@@ -14,14 +15,8 @@ namespace {
 
 using test::Array;
 using test::error_text;
-
-TensorInfo f32(Shape shape) {
-  return {shape, DType::f32};
-}
-
-std::string inference_error(const Contract& contract, std::vector<TensorInfo> inputs) {
-  return error_text([&] { contract.infer(inputs); });
-}
+using test::f32;
+using test::inference_error;
 
 TEST(LocalResponseNormalizationTest, SumsOverTheNeighbouringChannels) {
   // Each of 5 channels is 1: the neighbourhood has 3, 4, 5, 4 and 3 members.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/error_text.h"
+#include "tests/support/inference.h"
 #include "tests/support/run_operator.h"
 
 namespace purine::ops {
@@ -15,10 +16,7 @@ namespace {
 
 using test::Array;
 using test::error_text;
-
-TensorInfo f32(Shape shape) {
-  return {shape, DType::f32};
-}
+using test::f32;
 
 std::string inferred(const Pool2dOptions& options, Shape image) {
   return AveragePool2d(options).infer(std::vector{f32(image)})[0].shape.text();

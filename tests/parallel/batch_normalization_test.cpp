@@ -10,25 +10,21 @@
 #include "purine/optim/optimizers.h"
 #include "purine/parallel/schemes.h"
 #include "tests/parallel/compare.h"
+#include "tests/parallel/devices.h"
 
 namespace purine::parallel {
 namespace {
 
 using test::Array;
 using test::assemble;
+using test::devices;
 using test::Evaluator;
 
-std::vector<Location> devices(int count) {
-  std::vector<Location> locations;
-  for (int i = 0; i < count; ++i) locations.push_back({0, DeviceKind::emu, i});
-  return locations;
-}
-
-struct Net {
+struct NormalizedNetwork {
   Graph graph;
   Tensor loss;
 
-  explicit Net(std::int64_t samples) {
+  explicit NormalizedNetwork(std::int64_t samples) {
     Tensor x = graph.input("image", {{samples, 2, 5, 5}, DType::f64});
     const Tensor label = graph.input("label", {{samples}, DType::i64});
     x = nn::conv2d(x, 4, 3, {.has_bias = false}, "conv");
@@ -43,7 +39,7 @@ TEST(BatchNormalizationTest, SynchronizedEqualsOneLocation) {
     for (const int count : {2, 3}) {
       for (const UpdateAt update : {UpdateAt::everywhere, UpdateAt::shards}) {
         SCOPED_TRACE(std::to_string(samples) + " over " + std::to_string(count));
-        Net net(samples);
+        NormalizedNetwork net(samples);
         Partitioned parts =
             data_parallel(net.graph, Mesh(devices(count)),
                           {.update = update, .partition = {.synchronize_batch_normalization = true}});
@@ -54,7 +50,7 @@ TEST(BatchNormalizationTest, SynchronizedEqualsOneLocation) {
 }
 
 TEST(BatchNormalizationTest, SynchronizedOverAGridEqualsOneLocation) {
-  Net net(5);
+  NormalizedNetwork net(5);
   Specs specs{Mesh("data=2,model=2", devices(4))};
   specs.split_samples(net.graph, "data");
   divide_layer(specs, net.graph, "conv", Channels::output, "model");
@@ -85,7 +81,7 @@ TEST(BatchNormalizationTest, OfItsOwnSamplesAtEachLocationByDefault) {
 }
 
 TEST(BatchNormalizationTest, ByDefaultSendsNoStatisticsBeforeTheUpdate) {
-  Net net(4);
+  NormalizedNetwork net(4);
   Partitioned parts = data_parallel(net.graph, Mesh(devices(2)));
   for (std::uint32_t i = 0; i < parts.graph().operator_count(); ++i) {
     const Operator op = parts.graph().op(i);

@@ -68,12 +68,12 @@ struct Parts {
   }
 };
 
-struct Case {
+struct NamedAllReduce {
   std::string name;
   AllReduce all_reduce;
 };
 
-class AllReduceTest : public testing::TestWithParam<Case> {};
+class AllReduceTest : public testing::TestWithParam<NamedAllReduce> {};
 
 TEST_P(AllReduceTest, GivesTheSumAtEveryLocation) {
   for (const int count : {2, 3, 4, 5, 8}) {
@@ -93,10 +93,12 @@ TEST_P(AllReduceTest, GivesTheSumAtEveryLocation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Compositions, AllReduceTest,
-                         testing::Values(Case{"central", central_all_reduce},
-                                         Case{"sharded", sharded_all_reduce}, Case{"ring", ring_all_reduce},
-                                         Case{"tree", tree_all_reduce}, Case{"by_cost", all_reduce_by_cost()},
-                                         Case{"chunks", in_chunks(ring_all_reduce, 16)}),
+                         testing::Values(NamedAllReduce{"central", central_all_reduce},
+                                         NamedAllReduce{"sharded", sharded_all_reduce},
+                                         NamedAllReduce{"ring", ring_all_reduce},
+                                         NamedAllReduce{"tree", tree_all_reduce},
+                                         NamedAllReduce{"by_cost", all_reduce_by_cost()},
+                                         NamedAllReduce{"chunks", in_chunks(ring_all_reduce, 16)}),
                          [](const auto& test) { return test.param.name; });
 
 struct NarrowCase {

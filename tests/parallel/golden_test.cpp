@@ -84,19 +84,21 @@ void expect_golden_inception(const std::string& name, const Scheme& scheme) {
   expect_golden("inception_" + name, graph, scheme);
 }
 
-struct Case {
+struct GoldenScheme {
   const char* name;
   Scheme scheme;
 
-  friend std::ostream& operator<<(std::ostream& out, const Case& golden) { return out << golden.name; }
+  friend std::ostream& operator<<(std::ostream& out, const GoldenScheme& golden) {
+    return out << golden.name;
+  }
 };
 
 Mesh two(const char* axis) {
   return Mesh(parse_devices("emu:0-1"), axis);
 }
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<GoldenScheme>& cases() {
+  static const std::vector<GoldenScheme> all = {
       {"data", [](Graph& g) { return data_parallel(g, two("data")); }},
       {"data_one_each",
        [](Graph& g) { return data_parallel(g, two("data"), {.update = UpdateAt::one_each}); }},
@@ -108,7 +110,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-class GoldenTest : public testing::TestWithParam<Case> {};
+class GoldenTest : public testing::TestWithParam<GoldenScheme> {};
 
 TEST_P(GoldenTest, LeNet) {
   expect_golden_lenet(GetParam().name, GetParam().scheme);

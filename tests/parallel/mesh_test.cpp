@@ -2,18 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/parallel/devices.h"
 #include "tests/support/error_text.h"
 
 namespace purine::parallel {
 namespace {
 
+using test::devices;
 using test::error_text;
-
-std::vector<Location> devices(int count) {
-  std::vector<Location> locations;
-  for (int i = 0; i < count; ++i) locations.push_back({0, DeviceKind::emu, i});
-  return locations;
-}
 
 std::vector<std::int64_t> sizes(const Mesh& mesh, int axis, std::int64_t units) {
   std::vector<std::int64_t> sizes;

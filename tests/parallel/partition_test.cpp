@@ -16,6 +16,7 @@
 #include "purine/ops/update.h"
 #include "purine/parallel/plan.h"
 #include "tests/parallel/compare.h"
+#include "tests/parallel/devices.h"
 #include "tests/support/error_text.h"
 
 namespace purine::parallel {
@@ -23,15 +24,10 @@ namespace {
 
 using test::Array;
 using test::assemble;
+using test::devices;
 using test::error_text;
 using test::Evaluator;
 using test::expect_same;
-
-std::vector<Location> devices(int count) {
-  std::vector<Location> locations;
-  for (int i = 0; i < count; ++i) locations.push_back({0, DeviceKind::emu, i});
-  return locations;
-}
 
 /// How many operators of a type there are.
 std::int64_t count(Graph& graph, std::string_view type) {

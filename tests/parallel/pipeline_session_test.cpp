@@ -19,18 +19,22 @@
 #include "purine/parallel/pipeline.h"
 #include "purine/parallel/schedule.h"
 #include "purine/session/session.h"
+#include "tests/parallel/devices.h"
 
 namespace purine::parallel {
 namespace {
 
-constexpr std::int64_t width = 16;
+using test::stages;
+
+constexpr std::int64_t layer_width = 16;
 
 /// Layers of one width, `layer0x` and so on, and what is run between them.
 template <typename Between>
 Tensor build(Graph& graph, int layers, std::int64_t samples, Between&& between) {
-  Tensor x = graph.input("x", {{samples, width}, DType::f32});
-  const Tensor target = graph.input("target", {{samples, width}, DType::f32});
-  for (int i = 0; i < layers; ++i) x = between(nn::linear(x, width, {}, "layer" + std::to_string(i) + "x"));
+  Tensor x = graph.input("x", {{samples, layer_width}, DType::f32});
+  const Tensor target = graph.input("target", {{samples, layer_width}, DType::f32});
+  for (int i = 0; i < layers; ++i)
+    x = between(nn::linear(x, layer_width, {}, "layer" + std::to_string(i) + "x"));
   const Tensor loss = ops::mean_squared_error(x, target, "loss");
   optim::sgd(loss, {.learning_rate = 0.05});
   return loss;
@@ -62,10 +66,6 @@ std::vector<double> losses(Runtime& runtime, Graph& graph, Tensor loss, SessionO
 
 Runtime four_devices() {
   return Runtime({.workers = 2, .devices = parse_devices("emu:0-3"), .emulated = {.memory = 8U << 20U}});
-}
-
-Mesh stages(int count) {
-  return Mesh(parse_devices("emu:0-" + std::to_string(count - 1)), "stage");
 }
 
 TEST(PipelineSessionTest, EveryStageRunsForwardAndBackwardInTurn) {
@@ -233,7 +233,7 @@ TEST(PipelineSessionTest, MemoryGrowsWithStagesAndNotWithMicroBatches) {
   };
   // Stage s of S holds S - s micro-batches' activations, and those of one whose weights' gradients are to
   // come.
-  constexpr std::size_t activations = 4 * 128 * width * sizeof(float);
+  constexpr std::size_t activations = 4 * 128 * layer_width * sizeof(float);
   constexpr std::size_t received = activations / 4;
   for (const int stage_count : {2, 3, 4}) {
     const std::vector<std::size_t> many = peak(stage_count, 16);

@@ -19,6 +19,7 @@
 #include "purine/optim/optimizers.h"
 #include "purine/session/runtime.h"
 #include "tests/parallel/compare.h"
+#include "tests/parallel/devices.h"
 #include "tests/support/error_text.h"
 
 namespace purine::parallel {
@@ -26,19 +27,14 @@ namespace {
 
 using test::error_text;
 using test::expect_same;
-
-Mesh stages(int count) {
-  std::vector<Location> locations;
-  for (int i = 0; i < count; ++i) locations.push_back({0, DeviceKind::emu, i});
-  return Mesh(locations, "stage");
-}
+using test::stages;
 
 /// Convolutions, a connection around a layer, dropout and fully connected layers.
-struct Net {
+struct ResidualNetwork {
   Graph graph;
   Tensor loss;
 
-  explicit Net(std::int64_t samples, DType dtype = DType::f64, double clip_norm = 0) {
+  explicit ResidualNetwork(std::int64_t samples, DType dtype = DType::f64, double clip_norm = 0) {
     Tensor x = graph.input("image", {{samples, 2, 10, 10}, dtype});
     const Tensor label = graph.input("label", {{samples}, DType::i64});
     x = ops::relu(nn::conv2d(x, 4, 3, {.padding = 1}, "conv1"));
@@ -60,7 +56,7 @@ TEST(PipelineTest, EqualsOneLocation) {
       for (const std::int64_t samples : {10, 3, 1}) {
         SCOPED_TRACE(std::to_string(samples) + " samples in " + std::to_string(micro_batches) +
                      " micro-batches through " + std::to_string(count) + " stages");
-        Net net(samples);
+        ResidualNetwork net(samples);
         Partitioned parts = pipeline(net.graph, stages(count), {.micro_batches = micro_batches});
         expect_same(net.graph, parts, 2, 1e-12, 7);
         if (HasFailure()) return;
@@ -71,14 +67,14 @@ TEST(PipelineTest, EqualsOneLocation) {
 
 TEST(PipelineTest, DiffersInSinglePrecisionByItsRoundingAlone) {
   for (const int count : {2, 3, 4}) {
-    Net net(10, DType::f32);
+    ResidualNetwork net(10, DType::f32);
     Partitioned parts = pipeline(net.graph, stages(count), {.micro_batches = 4});
     expect_same(net.graph, parts, 1, 1e-6, 7);
   }
 }
 
 TEST(PipelineTest, ClipsByTheNormOfAllStages) {
-  Net net(6, DType::f64, 0.05);
+  ResidualNetwork net(6, DType::f64, 0.05);
   Partitioned parts = pipeline(net.graph, stages(3), {.micro_batches = 4});
   expect_same(net.graph, parts, 2, 1e-12, 7);
 }
@@ -87,7 +83,7 @@ TEST(PipelineTest, DividesTheSamplesOfMicroBatches) {
   for (const UpdateAt update : {UpdateAt::everywhere, UpdateAt::shards, UpdateAt::one_each}) {
     for (const std::int64_t samples : {16, 10, 3, 1}) {
       SCOPED_TRACE(std::to_string(samples) + " samples");
-      Net net(samples);
+      ResidualNetwork net(samples);
       Mesh mesh("data=2,stage=2", parse_devices("emu:0-3"));
       mesh.set_shares("data", {1, 2});
       Partitioned parts = pipeline(net.graph, mesh, {.micro_batches = 3, .update = update});
@@ -98,7 +94,7 @@ TEST(PipelineTest, DividesTheSamplesOfMicroBatches) {
 }
 
 TEST(PipelineTest, IsMadeForOtherNumbersOfSamples) {
-  Net net(8);
+  ResidualNetwork net(8);
   const Mesh mesh("data=2,stage=2", parse_devices("emu:0-3"));
   Partitioned parts = pipeline(net.graph, mesh, {.micro_batches = 4, .update = UpdateAt::shards});
   EXPECT_EQ(batch_size(parts.graph()), 8);
@@ -188,7 +184,7 @@ TEST(PipelineTest, IsCutByCostsThatTheCallerKnows) {
 }
 
 TEST(PipelineTest, AStageHasItsUpdatesAndGradients) {
-  Net net(8);
+  ResidualNetwork net(8);
   Partitioned parts = pipeline(net.graph, stages(3), {.micro_batches = 4});
   Graph& graph = parts.graph();
   for (const Variable variable : graph.variables()) {
@@ -220,7 +216,7 @@ TEST(PipelineTest, NamesWhatNeedsTheWholeBatch) {
 }
 
 TEST(PipelineTest, SaysWhatIsWrong) {
-  Net net(4);
+  ResidualNetwork net(4);
   EXPECT_EQ(error_text([&] { pipeline(net.graph, stages(60)); }),
             "[pipeline] 20 operators can't be cut into 60 stages; hint: take fewer stages, or divide the "
             "samples along a second axis: data=2,stage=4");

@@ -15,26 +15,22 @@
 #include "purine/ops/reshape.h"
 #include "purine/optim/optimizers.h"
 #include "tests/parallel/compare.h"
+#include "tests/parallel/devices.h"
 #include "tests/support/error_text.h"
 
 namespace purine::parallel {
 namespace {
 
+using test::devices;
 using test::error_text;
 using test::expect_same;
 
-std::vector<Location> devices(int count) {
-  std::vector<Location> locations;
-  for (int i = 0; i < count; ++i) locations.push_back({0, DeviceKind::emu, i});
-  return locations;
-}
-
 /// LeNet's shape, small: two convolutions with pooling, two fully connected layers, momentum.
-struct Net {
+struct SmallLeNet {
   Graph graph;
   Tensor loss;
 
-  explicit Net(std::int64_t samples, DType dtype = DType::f64) {
+  explicit SmallLeNet(std::int64_t samples, DType dtype = DType::f64) {
     Tensor x = graph.input("image", {{samples, 2, 12, 12}, dtype});
     const Tensor label = graph.input("label", {{samples}, DType::i64});
     x = ops::max_pool2d(nn::conv2d(x, 6, 3, {}, "conv1"), {}, "pool1");
@@ -47,10 +43,10 @@ struct Net {
   }
 };
 
-using Scheme = std::function<Partitioned(Graph&, int count)>;
+using SchemeOfCount = std::function<Partitioned(Graph&, int count)>;
 
-const std::map<std::string, Scheme>& schemes() {
-  static const std::map<std::string, Scheme> all = {
+const std::map<std::string, SchemeOfCount>& schemes() {
+  static const std::map<std::string, SchemeOfCount> all = {
       {"data", [](Graph& g, int n) { return data_parallel(g, Mesh(devices(n))); }},
       {"data_ring",
        [](Graph& g, int n) {
@@ -111,7 +107,7 @@ TEST_P(SchemeTest, EqualsOneLocation) {
   for (const int count : {2, 3, 4}) {
     for (const std::int64_t samples : {8, 5}) {
       SCOPED_TRACE(std::to_string(samples) + " samples over " + std::to_string(count));
-      Net net(samples);
+      SmallLeNet net(samples);
       Partitioned parts = schemes().at(GetParam())(net.graph, count);
       expect_same(net.graph, parts, 2, 1e-12, 7);
     }
@@ -120,7 +116,7 @@ TEST_P(SchemeTest, EqualsOneLocation) {
 
 TEST_P(SchemeTest, DiffersInSinglePrecisionByItsRoundingAlone) {
   for (const int count : {2, 3, 4}) {
-    Net net(6, DType::f32);
+    SmallLeNet net(6, DType::f32);
     Partitioned parts = schemes().at(GetParam())(net.graph, count);
     expect_same(net.graph, parts, 1, 1e-6, 7);
   }
@@ -187,7 +183,7 @@ TEST(SchemesTest, GradientsThatAreNarrowOnTheWireAreOffByTheirRounding) {
 }
 
 TEST(SchemesTest, SayThatAnAllReduceSendsAsItDoes) {
-  Net net(4);
+  SmallLeNet net(4);
   EXPECT_EQ(
       error_text([&] {
         data_parallel(
@@ -199,7 +195,7 @@ TEST(SchemesTest, SayThatAnAllReduceSendsAsItDoes) {
 }
 
 TEST(SchemesTest, LossesAndActivationsStayAsTheyAreOnTheWire) {
-  Net net(8, DType::f32);
+  SmallLeNet net(8, DType::f32);
   Partitioned parts =
       data_parallel(net.graph, Mesh(devices(2)), {.partition = {.gradient_wire = ops::NarrowFormat::f16}});
   int narrow = 0;
@@ -221,7 +217,7 @@ std::size_t state_bytes(Graph& graph, Location location) {
 }
 
 TEST(SchemesTest, ShardedUpdateDividesTheOptimizersState) {
-  Net net(8);
+  SmallLeNet net(8);
   const std::size_t whole = state_bytes(net.graph, {});
   Partitioned parts = data_parallel(net.graph, Mesh(devices(4)), {.update = UpdateAt::shards});
   for (const Location& location : parts.mesh().locations()) {
@@ -231,7 +227,7 @@ TEST(SchemesTest, ShardedUpdateDividesTheOptimizersState) {
 }
 
 TEST(SchemesTest, CentralUpdateDealsVariablesOutBySize) {
-  Net net(8);
+  SmallLeNet net(8);
   const std::size_t whole = state_bytes(net.graph, {});
   Partitioned parts = data_parallel(net.graph, Mesh(devices(2)), {.update = UpdateAt::one_each});
   std::size_t sum = 0;
@@ -244,7 +240,7 @@ TEST(SchemesTest, CentralUpdateDealsVariablesOutBySize) {
 }
 
 TEST(SchemesTest, AHybridDividesTheLayersThatAreNamed) {
-  Net net(4);
+  SmallLeNet net(4);
   const Partitioned parts = hybrid(net.graph, Mesh(devices(2)), {.output = {"fc2"}});
   const auto pieces = [&](const char* variable) {
     std::vector<std::int64_t> elements;
@@ -258,12 +254,12 @@ TEST(SchemesTest, AHybridDividesTheLayersThatAreNamed) {
 }
 
 TEST(SchemesTest, FindFullyConnectedLayersInOrder) {
-  Net net(2);
+  SmallLeNet net(2);
   EXPECT_EQ(fully_connected_layers(net.graph), (std::vector<std::string>{"fc1", "fc2"}));
 }
 
 TEST(SchemesTest, SayWhichLayerIsMeant) {
-  Net net(2);
+  SmallLeNet net(2);
   EXPECT_EQ(error_text([&] { tensor_parallel(net.graph, Mesh(devices(2), "model"), {.output = {"conv3"}}); }),
             "[parallel] there is no layer conv3 with a weight; hint: did you mean conv1?");
 }

@@ -39,11 +39,11 @@ void register_samples(KernelRegistry& kernels, std::int64_t batch) {
   });
 }
 
-struct Net {
+struct SampledNetwork {
   Graph graph;
   Tensor loss;
 
-  explicit Net(std::int64_t batch) {
+  explicit SampledNetwork(std::int64_t batch) {
     const test::SampleSource::Samples samples{{6}, DType::i32, dataset_size};
     const Operator source = graph.add(std::make_shared<test::SampleSource>(samples, batch), {}, "samples");
     const Tensor hidden =
@@ -78,12 +78,12 @@ Result run(Graph& graph, Tensor loss, std::int64_t batch, int workers, std::int6
 class ParallelSessionTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(ParallelSessionTest, FiveSamplesInBatchesOfTwoEqualOneDeviceForAnyNumberOfWorkers) {
-  Net one(2);
+  SampledNetwork one(2);
   const Result expected = run(one.graph, one.loss, 2, 2, 3);
   ASSERT_EQ(expected.losses.size(), 9U);  // 2, 2 and 1 samples, three times
   const Mesh mesh(parse_devices(GetParam()));
   for (const UpdateAt update : {UpdateAt::everywhere, UpdateAt::shards, UpdateAt::one_each}) {
-    Net net(2);
+    SampledNetwork net(2);
     Partitioned parts = data_parallel(net.graph, mesh, {.update = update});
     Result first;
     for (const int workers : {2, 4, 7}) {
@@ -107,9 +107,9 @@ TEST_P(ParallelSessionTest, FiveSamplesInBatchesOfTwoEqualOneDeviceForAnyNumberO
 }
 
 TEST_P(ParallelSessionTest, HybridGivesTheSameBitsForAnyNumberOfWorkers) {
-  Net one(5);
+  SampledNetwork one(5);
   const Result expected = run(one.graph, one.loss, 5, 1 + 1, 4);
-  Net net(5);
+  SampledNetwork net(5);
   Partitioned parts = hybrid(net.graph, Mesh(parse_devices(GetParam())));
   Result first;
   for (const int workers : {2, 3, 8}) {
@@ -123,11 +123,11 @@ TEST_P(ParallelSessionTest, HybridGivesTheSameBitsForAnyNumberOfWorkers) {
 }
 
 TEST_P(ParallelSessionTest, PipelinesEqualOneDeviceForAnyNumberOfWorkersAndShortBatchesToo) {
-  Net one(4);
+  SampledNetwork one(4);
   const Result expected = run(one.graph, one.loss, 4, 2, 3);
   ASSERT_EQ(expected.losses.size(), 6U);  // 4 samples and 1, three times
   const Mesh mesh(parse_devices(GetParam()), "stage");
-  Net net(4);
+  SampledNetwork net(4);
   Partitioned parts = pipeline(net.graph, mesh, {.micro_batches = 3});
   Result first;
   for (const int workers : {2, 3, 8}) {
@@ -159,11 +159,11 @@ INSTANTIATE_TEST_SUITE_P(Devices, ParallelSessionTest,
 TEST(ParallelSessionVariablesTest, AnEvaluationGraphForOneDeviceSharesTheVariables) {
   Runtime runtime({.workers = 2, .devices = parse_devices("cpu:0-1")});
   register_samples(runtime.cpu_kernels(), 5);
-  Net net(5);
+  SampledNetwork net(5);
   Partitioned parts = data_parallel(net.graph, Mesh{"cpu:0", "cpu:1"});
   Session session(runtime, parts.graph());
   session.run_steps(3);
-  Net other(5);
+  SampledNetwork other(5);
   Session evaluation(runtime, other.graph, {.variables = session.shared_variables()});
   evaluation.set_iteration(session.iteration());
   double alone = 0;

@@ -10,10 +10,13 @@
 #include "purine/runtime/dispatcher.h"
 #include "tests/runtime/random_program.h"
 #include "tests/runtime/test_device.h"
+#include "tests/support/error_text.h"
 #include "tests/support/watchdog.h"
 
 namespace purine {
 namespace {
+
+using test::text_of_cause;
 
 // Lanes with the queues of test devices, as a program's lane_devices say.
 struct Devices {
@@ -35,14 +38,6 @@ struct Devices {
   std::vector<std::unique_ptr<Queue>> queues;
   std::vector<Lane> lanes;
 };
-
-std::string message_of(const Failure& failure) {
-  try {
-    std::rethrow_exception(failure.cause);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
 
 TEST(TestDeviceTest, QueuesKeepTheirOrderAndWaitForEvents) {
   const Watchdog watchdog;
@@ -128,7 +123,7 @@ TEST_P(DispatcherQueueTest, AnOperatorThatCannotBeIssuedPoisonsAndDrains) {
     EXPECT_EQ(dispatcher.failure()->op, failing);
     EXPECT_EQ(dispatcher.failure()->iteration, 2);
     const bool queued = mixed_lanes[program.operators[failing].lane] >= 0;
-    EXPECT_EQ(message_of(*dispatcher.failure()),
+    EXPECT_EQ(text_of_cause(dispatcher.failure()->cause),
               "operator " + std::to_string(failing) + (queued ? " can't be issued" : " failed"));
     const auto poisoned = program.poisoned(throwing, iterations);
     for (std::int64_t t = 0; t < dispatcher.finished(); ++t) {
@@ -161,7 +156,7 @@ TEST_P(DispatcherQueueTest, WorkThatFailsOnAQueuePoisonsAndDrains) {
     dispatcher.admit(iterations);
     EXPECT_FALSE(dispatcher.drain());
     ASSERT_TRUE(dispatcher.failure().has_value());
-    EXPECT_EQ(message_of(*dispatcher.failure()), "operator " + std::to_string(failing) + " failed");
+    EXPECT_EQ(text_of_cause(dispatcher.failure()->cause), "operator " + std::to_string(failing) + " failed");
     const auto poisoned = program.poisoned(throwing, iterations);
     for (std::int64_t t = 0; t < dispatcher.finished(); ++t) {
       for (std::uint32_t op = 0; op < 25; ++op) {
@@ -248,7 +243,7 @@ TEST(DispatcherQueueLimitsTest, AnExecutorWithoutQueuesSaysSo) {
   Dispatcher dispatcher(graph, executor, {Lane::on(*queue)});
   dispatcher.admit(1);
   EXPECT_FALSE(dispatcher.drain());
-  EXPECT_EQ(message_of(*dispatcher.failure()),
+  EXPECT_EQ(text_of_cause(dispatcher.failure()->cause),
             "[dispatcher] operator 0 runs on a queue, and its executor has none");
 }
 

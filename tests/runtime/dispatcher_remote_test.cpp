@@ -12,18 +12,13 @@
 #include "purine/runtime/dispatcher.h"
 #include "tests/runtime/random_program.h"
 #include "tests/runtime/test_device.h"
+#include "tests/support/error_text.h"
 #include "tests/support/watchdog.h"
 
 namespace purine {
 namespace {
 
-std::string message_of(const std::exception_ptr& cause) {
-  try {
-    std::rethrow_exception(cause);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
+using test::text_of_cause;
 
 // Does what it is given on a thread of its own, in random order.
 class Elsewhere {
@@ -169,7 +164,7 @@ TEST_P(DispatcherRemoteTest, FailuresPoisonAndDrain) {
     ASSERT_TRUE(dispatcher.failure().has_value());
     EXPECT_EQ(dispatcher.failure()->op, failing);
     EXPECT_EQ(dispatcher.failure()->iteration, 2);
-    EXPECT_EQ(message_of(dispatcher.failure()->cause), "operator " + std::to_string(failing) + " failed");
+    EXPECT_EQ(text_of_cause(dispatcher.failure()->cause), "operator " + std::to_string(failing) + " failed");
     const auto poisoned = program.poisoned(throwing, iterations);
     for (std::int64_t t = 0; t < dispatcher.finished(); ++t) {
       for (std::uint32_t op = 0; op < 25; ++op) {
@@ -274,7 +269,7 @@ TEST(DispatcherRemoteLaneTest, AFailureElsewhereIsToldOnlyWhereNothingElseFailed
   first.listener->completed(first.tag, lost);
   EXPECT_FALSE(dispatcher.drain());
   EXPECT_EQ(dispatcher.failure()->op, 1U);
-  EXPECT_EQ(message_of(dispatcher.failure()->cause), "a kernel failed");
+  EXPECT_EQ(text_of_cause(dispatcher.failure()->cause), "a kernel failed");
 }
 
 TEST(DispatcherRemoteLaneTest, AnExecutorWithoutRemoteOperatorsSaysSo) {
@@ -286,7 +281,7 @@ TEST(DispatcherRemoteLaneTest, AnExecutorWithoutRemoteOperatorsSaysSo) {
   Dispatcher dispatcher(graph, executor, {Lane::remote()});
   dispatcher.admit(1);
   EXPECT_FALSE(dispatcher.drain());
-  EXPECT_EQ(message_of(dispatcher.failure()->cause),
+  EXPECT_EQ(text_of_cause(dispatcher.failure()->cause),
             "[dispatcher] operator 0 runs elsewhere, and its executor has no way");
 }
 

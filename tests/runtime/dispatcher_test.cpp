@@ -12,10 +12,13 @@
 
 #include "purine/core/error.h"
 #include "tests/runtime/random_program.h"
+#include "tests/support/error_text.h"
 #include "tests/support/watchdog.h"
 
 namespace purine {
 namespace {
+
+using test::text_of_cause;
 
 using Edges = std::vector<MarkedEdge>;
 
@@ -40,14 +43,6 @@ class Functions final : public Executor {
   Run run_;
   int parts_;
 };
-
-std::string message_of(const Failure& failure) {
-  try {
-    std::rethrow_exception(failure.cause);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
 
 class DispatcherTest : public testing::TestWithParam<int> {};
 
@@ -307,7 +302,7 @@ TEST_P(DispatcherFailureTest, AnyOperatorMayThrow) {
       ASSERT_TRUE(failure.has_value());
       EXPECT_EQ(failure->op, failing);
       EXPECT_EQ(failure->iteration, failing_iteration);
-      EXPECT_EQ(message_of(*failure), "operator " + std::to_string(failing) + " failed");
+      EXPECT_EQ(text_of_cause(failure->cause), "operator " + std::to_string(failing) + " failed");
       EXPECT_TRUE(failing_iteration == 0 || dispatcher.wait_for(failing_iteration - 1));
       EXPECT_FALSE(dispatcher.wait_for(failing_iteration));
       EXPECT_FALSE(dispatcher.wait_for(iterations - 1));
@@ -354,7 +349,7 @@ TEST_P(DispatcherFailureTest, TheFirstOfSeveralFailuresIsTold) {
     Dispatcher dispatcher(graph, executor, {Lane::cpu(GetParam())}, {.window = 4, .shuffle_seed = seed});
     dispatcher.admit(50);
     EXPECT_FALSE(dispatcher.drain());
-    EXPECT_EQ(message_of(*dispatcher.failure()), "[test] operator 1 fails");
+    EXPECT_EQ(text_of_cause(dispatcher.failure()->cause), "[test] operator 1 fails");
     EXPECT_EQ(dispatcher.failure()->iteration, 3);
     EXPECT_TRUE(dispatcher.wait_for(2));
     EXPECT_FALSE(dispatcher.wait_for(3));
@@ -377,7 +372,7 @@ TEST_P(DispatcherFailureTest, APartThatThrowsFailsTheOperator) {
   dispatcher.admit(10);
   EXPECT_FALSE(dispatcher.drain());
   EXPECT_EQ(dispatcher.finished(), 3);
-  EXPECT_EQ(message_of(*dispatcher.failure()), "[test] part 3 fails");
+  EXPECT_EQ(text_of_cause(dispatcher.failure()->cause), "[test] part 3 fails");
   EXPECT_EQ(readers.load(), 0);
   EXPECT_EQ(followers.load(), 5);
 }

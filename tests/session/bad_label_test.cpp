@@ -16,11 +16,11 @@
 namespace purine {
 namespace {
 
-constexpr std::int64_t batch = 8;
-constexpr std::int64_t features = 6;
-constexpr std::int64_t classes = 10;
+constexpr std::int64_t label_batch = 8;
+constexpr std::int64_t feature_count = 6;
+constexpr std::int64_t class_count = 10;
 
-using Values = std::map<std::string, std::vector<std::byte>>;
+using VariableBytes = std::map<std::string, std::vector<std::byte>>;
 
 /// A linear classifier with momentum, fed with labels below `classes` but for one.
 struct Classifier {
@@ -30,34 +30,34 @@ struct Classifier {
   std::int64_t bad_iteration;
 
   explicit Classifier(std::int64_t bad_iteration_) : bad_iteration(bad_iteration_) {
-    image = graph.input("image", {{batch, features}, DType::f32});
-    label = graph.input("label", {{batch}, DType::i64});
+    image = graph.input("image", {{label_batch, feature_count}, DType::f32});
+    label = graph.input("label", {{label_batch}, DType::i64});
     const auto scope = graph.scope("classifier");
-    const Tensor loss = ops::softmax_cross_entropy(nn::linear(image, classes, {}, "fc"), label, "loss");
+    const Tensor loss = ops::softmax_cross_entropy(nn::linear(image, class_count, {}, "fc"), label, "loss");
     optim::momentum(loss, {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 1e-2});
     graph.watch(loss);
   }
 
   void feed(Session& session) const {
     session.feed(image, [](std::int64_t iteration, std::span<std::byte> bytes) {
-      std::vector<float> values(batch * features);
+      std::vector<float> values(label_batch * feature_count);
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = static_cast<float>((i * 5 + static_cast<std::size_t>(iteration) * 3) % 13) / 6 - 1;
       }
       std::memcpy(bytes.data(), values.data(), bytes.size());
     });
     session.feed(label, [bad = bad_iteration](std::int64_t iteration, std::span<std::byte> bytes) {
-      std::vector<std::int64_t> labels(batch);
-      for (std::int64_t i = 0; i < batch; ++i)
-        labels[static_cast<std::size_t>(i)] = (i + iteration) % classes;
+      std::vector<std::int64_t> labels(label_batch);
+      for (std::int64_t i = 0; i < label_batch; ++i)
+        labels[static_cast<std::size_t>(i)] = (i + iteration) % class_count;
       if (iteration == bad) labels[5] = 12;
       std::memcpy(bytes.data(), labels.data(), bytes.size());
     });
   }
 };
 
-Values values_of(Session& session) {
-  Values values;
+VariableBytes values_of(Session& session) {
+  VariableBytes values;
   for (const auto& [path, entry] : session.variables().entries()) {
     values[path].assign(entry.bytes().begin(), entry.bytes().end());
   }
@@ -73,9 +73,9 @@ TEST_P(BadLabelTest, EndsTheRunWithAllVariablesAsTheStepBeforeLeftThem) {
   Session reference(runtime, sound.graph);
   sound.feed(reference);
   reference.run_steps(bad - 1);
-  const Values before = values_of(reference);
+  const VariableBytes before = values_of(reference);
   reference.run_steps(1);
-  const Values expected = values_of(reference);
+  const VariableBytes expected = values_of(reference);
   ASSERT_GE(expected.size(), 4) << "a weight and a bias, and the velocity of each";
   for (const auto& [path, bytes] : expected) EXPECT_NE(bytes, before.at(path)) << path << " stays";
 

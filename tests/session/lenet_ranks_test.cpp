@@ -27,18 +27,18 @@ using parallel::Partitioned;
 using test::at_ranks;
 
 constexpr std::int64_t dataset_size = 20;
-constexpr std::int64_t batch = 8;  // three steps an epoch, the last one of 4 samples
-constexpr std::int64_t epochs = 2;
+constexpr std::int64_t batch_size = 8;  // three steps an epoch, the last one of 4 samples
+constexpr std::int64_t epoch_count = 2;
 
 /// Images and labels that follow from the number of the sample.
 void register_samples(KernelRegistry& kernels) {
   kernels.add("test_samples", [](const BindContext& context) {
     const Piece part = context.as<test::SampleSource>().part();
     return make_kernel([part](const KernelCall& call) {
-      constexpr std::int64_t steps = (dataset_size + batch - 1) / batch;
+      constexpr std::int64_t steps = (dataset_size + batch_size - 1) / batch_size;
       constexpr std::int64_t pixels = 28 * 28;
       for (std::int64_t i = part.begin; i < part.end; ++i) {
-        const std::int64_t sample = call.iteration % steps * batch + i;
+        const std::int64_t sample = call.iteration % steps * batch_size + i;
         for (std::int64_t k = 0; k < pixels; ++k) {
           call.output<float>(0)[(i - part.begin) * pixels + k] =
               static_cast<float>(std::sin(static_cast<double>(sample * 7 + k * (1 + sample % 5))));
@@ -55,7 +55,8 @@ struct LeNet {
 
   LeNet() {
     const test::SampleSource::Samples images{{1, 28, 28}, DType::i64, dataset_size};
-    const Operator samples = graph.add(std::make_shared<test::SampleSource>(images, batch), {}, "samples");
+    const Operator samples =
+        graph.add(std::make_shared<test::SampleSource>(images, batch_size), {}, "samples");
     loss = ops::softmax_cross_entropy(models::lenet(samples.output(0), 10), samples.output(1), "loss");
     graph.watch(loss);
     optim::momentum(loss, {.learning_rate = 0.005, .momentum = 0.9, .weight_decay = 5e-4});
@@ -82,7 +83,7 @@ Result train(Runtime& runtime, Graph& graph, Tensor loss) {
   register_samples(runtime.cpu_kernels());
   Session session(runtime, graph);
   Result result;
-  for (const Step& step : session.run({.epochs = epochs})) {
+  for (const Step& step : session.run({.epochs = epoch_count})) {
     if (step.has(loss)) result.losses.push_back(step.value(loss));
   }
   result.take(session, runtime.rank(), graph);

@@ -62,11 +62,11 @@ struct Training {
 };
 
 /// What some steps of a graph give: losses, and bytes of the variables by path.
-struct Trained {
+struct FiveSteps {
   std::vector<double> losses;
   std::map<std::string, std::vector<std::byte>> variables;
 
-  Trained(Graph& graph, Tensor loss, int workers, bool poison_freed) {
+  FiveSteps(Graph& graph, Tensor loss, int workers, bool poison_freed) {
     Runtime runtime({.workers = workers});
     Session session(runtime, graph, {.poison_freed = poison_freed});
     for (const Step& step : session.run({.steps = 5})) losses.push_back(step.value(loss));
@@ -79,9 +79,9 @@ struct Trained {
 /// Trains a graph and the one that was made of it, with several numbers of workers.
 void expect_the_same(Training& training, Graph& made, Tensor loss) {
   verify(made);
-  const Trained before(training.graph, training.loss, 2, false);
+  const FiveSteps before(training.graph, training.loss, 2, false);
   for (const int workers : {1, 2, 4}) {
-    const Trained after(made, loss, workers, workers == 4);
+    const FiveSteps after(made, loss, workers, workers == 4);
     EXPECT_EQ(after.losses, before.losses) << workers;
     EXPECT_EQ(after.variables, before.variables) << workers;
   }

@@ -20,10 +20,10 @@
 namespace purine {
 namespace {
 
-constexpr std::int64_t inputs = 64;
-constexpr std::int64_t classes = 16;
-constexpr std::int64_t parameters = inputs * classes + classes;
-constexpr std::int64_t steps = 5;
+constexpr std::int64_t input_width = 64;
+constexpr std::int64_t output_width = 16;
+constexpr std::int64_t parameter_count = input_width * output_width + output_width;
+constexpr std::int64_t step_count = 5;
 
 // Of each rank, of a data parallel run: bytes that end on lines of 64 bytes, so that buckets have no gaps.
 std::vector<trace::TransferUsage> train(parallel::UpdateAt update) {
@@ -32,16 +32,17 @@ std::vector<trace::TransferUsage> train(parallel::UpdateAt update) {
   net::InProcessHub hub(ranks, {.bytes_per_second = 1e8});
   const auto errors = test::at_ranks(hub, ranks, [&](Endpoint& endpoint) {
     Graph graph;
-    const data::Batch batch = data::synthetic(graph, {.batch = 8, .image = {1, 8, 8}, .classes = classes});
-    const Tensor features = ops::reshape(batch.image, {8, inputs});
-    optim::momentum(ops::softmax_cross_entropy(nn::linear(features, classes, {}), batch.label), {});
+    const data::Batch batch =
+        data::synthetic(graph, {.batch = 8, .image = {1, 8, 8}, .classes = output_width});
+    const Tensor features = ops::reshape(batch.image, {8, input_width});
+    optim::momentum(ops::softmax_cross_entropy(nn::linear(features, output_width, {}), batch.label), {});
     parallel::Partitioned divided =
         parallel::data_parallel(graph, parallel::Mesh{"0/cpu:0", "1/cpu:0"}, {.update = update});
     Runtime runtime({.workers = 1, .devices = divided.mesh().locations(), .endpoint = &endpoint});
     Session session(runtime, divided.graph());
     session.run_steps(1);
     runtime.transfer_meter()->reset();
-    session.run_steps(steps);
+    session.run_steps(step_count);
     const auto all = gather_values(&endpoint, runtime.transfer_meter()->usage());
     if (endpoint.rank() == 1) usages = all;
   });
@@ -57,9 +58,9 @@ TEST(TransferUsageTest, ARankSendsItsGradientsBytesOnceAStep) {
     const std::vector<trace::TransferUsage> usages = train(update);
     ASSERT_EQ(usages.size(), 2u);
     for (const trace::TransferUsage& usage : usages) {
-      EXPECT_EQ(usage.bytes_sent, steps * (parameters + 1) * 4);
-      EXPECT_EQ(usage.bytes_received, steps * (parameters + 1) * 4);
-      EXPECT_EQ(usage.messages_sent % steps, 0);
+      EXPECT_EQ(usage.bytes_sent, step_count * (parameter_count + 1) * 4);
+      EXPECT_EQ(usage.bytes_received, step_count * (parameter_count + 1) * 4);
+      EXPECT_EQ(usage.messages_sent % step_count, 0);
       EXPECT_GT(usage.computing, 0);
       EXPECT_GT(usage.busy, 0);
       EXPECT_LE(usage.overlapped, std::min(usage.busy, usage.computing));

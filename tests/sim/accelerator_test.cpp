@@ -7,14 +7,13 @@
 
 #include "purine/program/marked_graph.h"
 #include "purine/runtime/dispatcher.h"
+#include "tests/sim/units.h"
 #include "tests/support/error_text.h"
 
 namespace purine::sim {
 namespace {
 
 constexpr Location where{0, DeviceKind::sim, 0};
-constexpr std::int64_t us = 1000;
-
 // Notes when a queue reaches a point.
 class Points final : public CompletionListener {
  public:

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "purine/net/transport/transfers.h"
+#include "tests/sim/units.h"
 
 namespace purine::sim {
 namespace {
-
-constexpr std::int64_t us = 1000;
 
 // A host that sends and receives through the real transport, and notes when its messages end.
 class Host final : public net::MessengerListener, public CompletionListener {

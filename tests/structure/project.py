@@ -46,9 +46,13 @@ def tracked_files():
 
 
 def compiled_sources():
-    """The source files that the build compiles."""
-    commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
-    return {pathlib.Path(command["file"]).resolve() for command in commands}
+    """The source files that the build compiles, alone or through a file that unites several."""
+    sources = set()
+    for command in json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8")):
+        path = pathlib.Path(command["file"]).resolve()
+        united = path.parent == BUILD / "united"
+        sources |= {(ROOT / target).resolve() for _, target in includes(path)} if united else {path}
+    return sources
 
 
 def test_names():

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <exception>
 #include <string>
 
 #include "purine/core/error.h"
@@ -19,6 +20,15 @@ std::string error_text(Function&& function) {
   }
   ADD_FAILURE() << "no Error was thrown";
   return {};
+}
+
+/// What the exception says that ended a run.
+inline std::string text_of_cause(const std::exception_ptr& cause) {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
 }
 
 }  // namespace purine::test

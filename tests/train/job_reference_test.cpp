@@ -10,26 +10,26 @@
 namespace purine::train {
 namespace {
 
-constexpr const char* path = "docs/job-file.md";
-constexpr std::string_view begin = "<!-- keys: begin -->\n";
-constexpr std::string_view end = "<!-- keys: end -->\n";
+constexpr const char* page = "docs/job-file.md";
+constexpr std::string_view keys_begin = "<!-- keys: begin -->\n";
+constexpr std::string_view keys_end = "<!-- keys: end -->\n";
 
 /// The documentation's tables are the list of keys; with PURINE_UPDATE_DOCS=1 in the environment they become
 /// so.
 TEST(JobReferenceTest, TheDocumentationHasEveryKey) {
-  std::string text = io::read_file(path);
-  const std::size_t first = text.find(begin);
-  const std::size_t last = text.find(end);
+  std::string text = io::read_file(page);
+  const std::size_t first = text.find(keys_begin);
+  const std::size_t last = text.find(keys_end);
   ASSERT_NE(first, std::string::npos);
   ASSERT_NE(last, std::string::npos);
-  const std::size_t start = first + begin.size();
+  const std::size_t start = first + keys_begin.size();
   if (std::getenv("PURINE_UPDATE_DOCS") != nullptr) {
     text.replace(start, last - start, "\n" + job_reference() + "\n");
-    io::write_file(path, text);
+    io::write_file(page, text);
   }
-  const std::string documented = io::read_file(path).substr(start);
-  EXPECT_EQ(documented.substr(0, documented.find(end)), "\n" + job_reference() + "\n")
-      << "PURINE_UPDATE_DOCS=1 in this test's environment brings " << path << " up to date";
+  const std::string documented = io::read_file(page).substr(start);
+  EXPECT_EQ(documented.substr(0, documented.find(keys_end)), "\n" + job_reference() + "\n")
+      << "PURINE_UPDATE_DOCS=1 in this test's environment brings " << page << " up to date";
 }
 
 TEST(JobReferenceTest, ATableForEachSection) {

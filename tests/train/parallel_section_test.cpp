@@ -25,7 +25,7 @@ ParallelSetup setup_of(const std::string& section, const std::vector<std::string
   return parallel_setup(job_with(section, set_beside));
 }
 
-std::string mistake(const std::string& section) {
+std::string section_mistake(const std::string& section) {
   return error_text([&] { setup_of(section); });
 }
 
@@ -53,47 +53,47 @@ TEST(ParallelSectionTest, AMeshHasTheAxesThatItsSchemeKnows) {
       setup_of("devices = \"emu:0-3\"\nscheme = \"hybrid\"\nmesh = \"data=2,model=2\"\nshares = [3, 1]\n");
   EXPECT_EQ(setup.mesh.part(setup.mesh.axis("data"), 8, 0), (parallel::Range{0, 6}));
   EXPECT_EQ(
-      mistake("devices = \"emu:0-3\"\nscheme = \"data\"\nmesh = \"data=2,model=2\"\n"),
+      section_mistake("devices = \"emu:0-3\"\nscheme = \"data\"\nmesh = \"data=2,model=2\"\n"),
       "[job] job.toml:8: parallel.mesh has an axis model, which scheme = \"data\" does not know; hint: its "
       "axis is data");
   EXPECT_EQ(
-      mistake("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=2,modell=2\"\n"),
+      section_mistake("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=2,modell=2\"\n"),
       "[job] job.toml:8: parallel.mesh has an axis modell, which scheme = \"tensor\" does not know; hint: "
       "its axes are model and, where wanted, data");
-  EXPECT_EQ(mistake("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=4\"\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=4\"\n"),
             "[job] job.toml:8: parallel.mesh has no axis model, along which scheme = \"tensor\" divides");
   EXPECT_EQ(
-      mistake("devices = \"emu:0-3\"\nmesh = \"data=2,data=2\"\n"),
+      section_mistake("devices = \"emu:0-3\"\nmesh = \"data=2,data=2\"\n"),
       "[job] job.toml:7: parallel.mesh the axis data is named twice; hint: left empty, it has all devices "
       "along the axis data");
-  EXPECT_EQ(mistake("devices = \"emu:0-3\"\nmesh = \"four\"\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu:0-3\"\nmesh = \"four\"\n"),
             "[job] job.toml:7: parallel.mesh 'four' is no axis of a mesh; hint: write names and sizes: "
             "data=2,model=4");
-  EXPECT_EQ(mistake("devices = \"emu:0-3\"\nmesh = \"data=2\"\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu:0-3\"\nmesh = \"data=2\"\n"),
             "[job] job.toml:7: parallel.mesh data=2 needs 2 locations, 4 are given; hint: left empty, it has "
             "all devices along the axis data");
 }
 
 TEST(ParallelSectionTest, DevicesThatMakeNoSense) {
-  EXPECT_EQ(mistake("devices = \"emu\"\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu\"\n"),
             "[job] job.toml:6: parallel.devices 'emu' is no list of devices; hint: write KIND:INDEX or "
             "KIND:FIRST-LAST, separated by commas: cpu:0,cpu:1 or emu:0-7");
   EXPECT_EQ(
-      mistake("devices = \"emu:0-1\"\nscheme = \"single\"\n"),
+      section_mistake("devices = \"emu:0-1\"\nscheme = \"single\"\n"),
       "[job] job.toml:7: parallel.scheme is \"single\", and there are 2 devices; hint: name one device, or "
       "take another scheme");
-  EXPECT_EQ(mistake("scheme = \"sharded\"\n"),
+  EXPECT_EQ(section_mistake("scheme = \"sharded\"\n"),
             "[job] job.toml:6: parallel.scheme is \"sharded\", and no devices are named; hint: set "
             "parallel.devices, "
             "give --devices, or start several processes with mpirun");
 }
 
 TEST(ParallelSectionTest, RangesOfDevicesThatAreNone) {
-  EXPECT_EQ(mistake("devices = \"emu:3-0\"\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu:3-0\"\n"),
             "[job] job.toml:6: parallel.devices 'emu:3-0' has a range that doesn't count up; hint: write "
             "KIND:INDEX or "
             "KIND:FIRST-LAST, separated by commas: cpu:0,cpu:1 or emu:0-7");
-  EXPECT_EQ(mistake("devices = \"emu:0-4096\"\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu:0-4096\"\n"),
             "[job] job.toml:6: parallel.devices 'emu:0-4096' has a range of more than 4096 devices");
 }
 
@@ -125,42 +125,42 @@ TEST(ParallelSectionTest, DevicesWithRanksFitTheRun) {
 
 TEST(ParallelSectionTest, KeysOfAnotherSchemeAreMistakes) {
   EXPECT_EQ(
-      mistake("devices = \"emu:0-1\"\nscheme = \"sharded\"\nupdate = \"one_each\"\n"),
+      section_mistake("devices = \"emu:0-1\"\nscheme = \"sharded\"\nupdate = \"one_each\"\n"),
       "[job] job.toml:8: parallel.update does not go with scheme = \"sharded\"; hint: data is the scheme "
       "that takes it");
   EXPECT_EQ(
-      mistake("devices = \"emu:0-1\"\noutput_layers = [\"lenet/fc1\"]\n"),
+      section_mistake("devices = \"emu:0-1\"\noutput_layers = [\"lenet/fc1\"]\n"),
       "[job] job.toml:7: parallel.output_layers does not go with scheme = \"data\"; hint: tensor, hybrid "
       "take it");
-  EXPECT_EQ(mistake("shares = [2, 1]\n"),
+  EXPECT_EQ(section_mistake("shares = [2, 1]\n"),
             "[job] job.toml:6: parallel.shares does not go with scheme = \"single\"; hint: data, sharded, "
             "tensor, hybrid, pipeline take it");
   EXPECT_EQ(
-      mistake("all_reduce = \"ring\"\n"),
+      section_mistake("all_reduce = \"ring\"\n"),
       "[job] job.toml:6: parallel.all_reduce does not go with scheme = \"single\"; hint: one device divides "
       "nothing");
-  EXPECT_EQ(mistake("all_reduce = \"star\"\n"),
+  EXPECT_EQ(section_mistake("all_reduce = \"star\"\n"),
             "[job] job.toml:6: parallel.all_reduce must be one of auto, central, sharded, ring, tree; got "
             "\"star\"");
 }
 
 TEST(ParallelSectionTest, SharesFitTheDataAxis) {
-  EXPECT_EQ(mistake("devices = \"emu:0-1\"\nshares = [1, 2, 3]\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu:0-1\"\nshares = [1, 2, 3]\n"),
             "[job] job.toml:7: parallel.shares has 3 numbers, and the axis data 2 devices");
-  EXPECT_EQ(mistake("devices = \"emu:0-1\"\nshares = [1, 1.5]\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu:0-1\"\nshares = [1, 1.5]\n"),
             "[job] job.toml:7: parallel.shares must be whole numbers, got 1.5");
-  EXPECT_EQ(mistake("devices = \"emu:0-1\"\nscheme = \"tensor\"\nshares = [1, 2]\n"),
+  EXPECT_EQ(section_mistake("devices = \"emu:0-1\"\nscheme = \"tensor\"\nshares = [1, 2]\n"),
             "[job] job.toml:8: parallel.shares needs an axis data; the mesh is model=2");
 }
 
 TEST(ParallelSectionTest, SharesOfTheWorkFitTheStages) {
   const std::string pipeline = "devices = \"emu:0-3\"\nscheme = \"pipeline\"\n";
-  EXPECT_EQ(mistake(pipeline + "stage_shares = [1, 2]\n"),
+  EXPECT_EQ(section_mistake(pipeline + "stage_shares = [1, 2]\n"),
             "[job] job.toml:8: parallel.stage_shares has 2 numbers, and the axis stage 4 devices");
-  EXPECT_EQ(mistake(pipeline + "mesh = \"data=2,stage=2\"\nstage_shares = [1, 2, 3, 4]\n"),
+  EXPECT_EQ(section_mistake(pipeline + "mesh = \"data=2,stage=2\"\nstage_shares = [1, 2, 3, 4]\n"),
             "[job] job.toml:9: parallel.stage_shares has 4 numbers, and the axis stage 2 devices");
   EXPECT_EQ(
-      mistake("devices = \"emu:0-1\"\nstage_shares = [1, 2]\n"),
+      section_mistake("devices = \"emu:0-1\"\nstage_shares = [1, 2]\n"),
       "[job] job.toml:7: parallel.stage_shares does not go with scheme = \"data\"; hint: pipeline is the "
       "scheme that takes it");
 }

@@ -24,7 +24,7 @@ namespace {
 using test::at_ranks;
 
 /// Keeps what it is told, and asks for a stop after a step.
-class Recorder final : public Listener {
+class RankRecorder final : public Listener {
  public:
   void step(const StepReport& report) override {
     losses[report.step] = report.loss;
@@ -38,7 +38,7 @@ class Recorder final : public Listener {
   std::stop_source stop;
 };
 
-struct Options {
+struct RankOptions {
   std::string parallel = {};
   bool resume = false;
   std::int64_t stop_after = 0;
@@ -58,7 +58,7 @@ class TrainRanksTest : public testing::Test {
                                  (folder_ / "set").string(), (folder_ / run).string(), parallel),
                      "job.toml");
   }
-  EndReport run(const std::string& name, const Options& options, Recorder* recorder = nullptr) {
+  EndReport run(const std::string& name, const RankOptions& options, RankRecorder* recorder = nullptr) {
     const LoadedJob job = load(name, options.parallel);
     EndReport first;
     std::vector<RunEnd> ends(static_cast<std::size_t>(options.ranks));
@@ -66,7 +66,7 @@ class TrainRanksTest : public testing::Test {
       const int rank = endpoint != nullptr ? endpoint->rank() : 0;
       Runtime runtime(
           {.workers = 1, .devices = parallel_setup(job, options.ranks).devices(), .endpoint = endpoint});
-      Recorder own;
+      RankRecorder own;
       own.stop_at = options.stop_at;
       Trainer trainer(
           runtime, job,
@@ -152,12 +152,12 @@ TEST_F(TrainRanksTest, TheEndTellsWhatASimulationOfItSays) {
 }
 
 TEST_F(TrainRanksTest, AnySchemeOverTwoRanksTrainsAsOneProcessDoes) {
-  Recorder one;
+  RankRecorder one;
   run("one", {}, &one);
   ASSERT_EQ(one.losses.size(), 10u);
   for (const auto& [name, section] : sections()) {
     SCOPED_TRACE(name);
-    Recorder two;
+    RankRecorder two;
     run(name, {.parallel = section, .ranks = 2}, &two);
     EXPECT_LE(difference("one", name), 1e-6);
     ASSERT_EQ(two.losses.size(), 10u);

@@ -29,7 +29,7 @@ using test::Transforms;
 using test::transposed_terms;
 using test::weight_gradient_terms;
 
-struct Problem {
+struct WinogradProblem {
   Conv2dOptions options;
   Shape image;
   Shape weight;
@@ -85,7 +85,7 @@ constexpr double weight_gradient_roundings(std::int64_t tiles) {
   return 2 * 3 + 2 * 3 + static_cast<double>(tiles) + 2 * 5;
 }
 
-void compare(const Problem& problem) {
+void compare_winograd(const WinogradProblem& problem) {
   const auto& [options, image_shape, weight_shape] = problem;
   const Array image = values(image_shape, 1);
   const Array weight = values(weight_shape, 2);
@@ -148,25 +148,25 @@ void compare(const Problem& problem) {
   }
 }
 
-constexpr Conv2dOptions padded{.padding = {1, 1, 1, 1}};
+constexpr Conv2dOptions padded_by_one{.padding = {1, 1, 1, 1}};
 
 TEST(WinogradTest, WholeTiles) {
-  test::with_every_vector_target([] { compare({padded, {2, 16, 8, 8}, {32, 16, 3, 3}}); });
+  test::with_every_vector_target([] { compare_winograd({padded_by_one, {2, 16, 8, 8}, {32, 16, 3, 3}}); });
 }
 
 TEST(WinogradTest, ExtentsThatAreNoMultiplesOfATile) {
   test::with_every_vector_target([] {
-    compare({padded, {2, 16, 7, 9}, {16, 16, 3, 3}});
-    compare({padded, {1, 8, 5, 6}, {24, 8, 3, 3}});
-    compare({padded, {1, 4, 1, 2}, {4, 4, 3, 3}});
+    compare_winograd({padded_by_one, {2, 16, 7, 9}, {16, 16, 3, 3}});
+    compare_winograd({padded_by_one, {1, 8, 5, 6}, {24, 8, 3, 3}});
+    compare_winograd({padded_by_one, {1, 4, 1, 2}, {4, 4, 3, 3}});
   });
 }
 
 TEST(WinogradTest, ChannelsThatNoVectorDivides) {
   test::with_every_vector_target([] {
-    compare({padded, {2, 1, 6, 6}, {1, 1, 3, 3}});
-    compare({padded, {2, 5, 6, 7}, {3, 5, 3, 3}});
-    compare({padded, {1, 19, 5, 5}, {53, 19, 3, 3}});
+    compare_winograd({padded_by_one, {2, 1, 6, 6}, {1, 1, 3, 3}});
+    compare_winograd({padded_by_one, {2, 5, 6, 7}, {3, 5, 3, 3}});
+    compare_winograd({padded_by_one, {1, 19, 5, 5}, {53, 19, 3, 3}});
   });
 }
 
@@ -174,20 +174,20 @@ TEST(WinogradTest, EveryPadding) {
   test::with_every_vector_target([] {
     for (std::int64_t before = 0; before <= 2; ++before) {
       for (std::int64_t after = 0; after <= 2; ++after) {
-        compare({{.padding = {before, after, after, before}}, {1, 3, 5, 6}, {4, 3, 3, 3}});
+        compare_winograd({{.padding = {before, after, after, before}}, {1, 3, 5, 6}, {4, 3, 3, 3}});
       }
     }
     // Results that no pixel reaches; windows that start after the image's first pixel.
-    compare({{.padding = {4, 3, 3, 5}}, {1, 2, 4, 3}, {3, 2, 3, 3}});
+    compare_winograd({{.padding = {4, 3, 3, 5}}, {1, 2, 4, 3}, {3, 2, 3, 3}});
   });
 }
 
 TEST(WinogradTest, FiveByFive) {
   test::with_every_vector_target([] {
-    compare({{.padding = {2, 2, 2, 2}}, {2, 16, 8, 8}, {32, 16, 5, 5}});
-    compare({{.padding = {2, 2, 2, 2}}, {1, 5, 7, 9}, {19, 5, 5, 5}});
-    compare({{.padding = {0, 1, 4, 5}}, {2, 1, 6, 5}, {2, 1, 5, 5}});
-    compare({{}, {1, 3, 5, 5}, {2, 3, 5, 5}});
+    compare_winograd({{.padding = {2, 2, 2, 2}}, {2, 16, 8, 8}, {32, 16, 5, 5}});
+    compare_winograd({{.padding = {2, 2, 2, 2}}, {1, 5, 7, 9}, {19, 5, 5, 5}});
+    compare_winograd({{.padding = {0, 1, 4, 5}}, {2, 1, 6, 5}, {2, 1, 5, 5}});
+    compare_winograd({{}, {1, 3, 5, 5}, {2, 3, 5, 5}});
   });
 }
 
@@ -195,18 +195,18 @@ TEST(WinogradTest, OutputsThatAreSmallerThanTheImage) {
   EXPECT_TRUE(cpu::winograd_transposed_is_less({64, 20, 12, 12}, {50, 20, 5, 5}, {64, 50, 8, 8}, 2));
   EXPECT_FALSE(cpu::winograd_transposed_is_less({64, 20, 12, 12}, {50, 20, 5, 5}, {64, 50, 12, 12}, 2));
   test::with_every_vector_target([] {
-    compare({{}, {3, 20, 12, 12}, {10, 20, 5, 5}});
-    compare({{}, {2, 53, 7, 8}, {3, 53, 3, 3}});
-    compare({{.padding = {1, 0, 0, 1}}, {2, 4, 9, 10}, {17, 4, 5, 5}});
+    compare_winograd({{}, {3, 20, 12, 12}, {10, 20, 5, 5}});
+    compare_winograd({{}, {2, 53, 7, 8}, {3, 53, 3, 3}});
+    compare_winograd({{.padding = {1, 0, 0, 1}}, {2, 4, 9, 10}, {17, 4, 5, 5}});
   });
 }
 
 TEST(WinogradTest, ASinglePixelOfOutput) {
-  test::with_every_vector_target([] { compare({{}, {1, 6, 3, 3}, {5, 6, 3, 3}}); });
+  test::with_every_vector_target([] { compare_winograd({{}, {1, 6, 3, 3}, {5, 6, 3, 3}}); });
 }
 
 TEST(WinogradTest, SumsOverManyChannels) {
-  compare({padded, {1, 300, 4, 4}, {8, 300, 3, 3}});
+  compare_winograd({padded_by_one, {1, 300, 4, 4}, {8, 300, 3, 3}});
 }
 
 /// The bits of a result depend on nothing but its own terms and, of a weight gradient, on how many tiles
@@ -239,7 +239,7 @@ TEST_P(WinogradPartsTest, OverTiles) {
   constexpr std::int64_t samples = 32;
   const Array image = normal_array({samples, 32, 32, 32}, 1, DType::f32);
   const Array weight = normal_array({128, 32, 3, 3}, 2, DType::f32);
-  const auto forward = std::make_shared<ops::Conv2d>(padded);
+  const auto forward = std::make_shared<ops::Conv2d>(padded_by_one);
   const Array result = run_in_parts(forward, {image, weight})[0];
   for (const std::int64_t sample : {std::int64_t{0}, samples / 2, samples - 1}) {
     const Array alone =
@@ -268,11 +268,11 @@ TEST_P(WinogradPartsTest, OverChannelsOfFewTiles) {
   const Array image = normal_array({3, 512, 8, 8}, 1, DType::f32);
   const Array weight = normal_array({400, 512, 3, 3}, 2, DType::f32);
   const Array output_gradient = normal_array({3, 400, 8, 8}, 3, DType::f32);
-  const auto forward = std::make_shared<ops::Conv2d>(padded);
+  const auto forward = std::make_shared<ops::Conv2d>(padded_by_one);
   const auto input_gradient =
-      std::make_shared<ops::Conv2dInputGradient>(padded, std::array<std::int64_t, 2>{8, 8});
+      std::make_shared<ops::Conv2dInputGradient>(padded_by_one, std::array<std::int64_t, 2>{8, 8});
   const auto weight_gradient =
-      std::make_shared<ops::Conv2dWeightGradient>(padded, std::array<std::int64_t, 2>{3, 3}, false);
+      std::make_shared<ops::Conv2dWeightGradient>(padded_by_one, std::array<std::int64_t, 2>{3, 3}, false);
   const Array result = run_in_parts(forward, {image, weight})[0];
   const Array image_gradient = run_in_parts(input_gradient, {output_gradient, weight})[0];
   const Array kernel_gradient = run_in_parts(weight_gradient, {image, output_gradient})[0];
@@ -337,7 +337,7 @@ TEST(WinogradTest, ErrorsAreLittleLargerThanThoseOfPlainSums) {
 
 TEST(WinogradTest, OnlyComputesWhatItCan) {
   const cpu::ConvolutionProblem possible{
-      {1, 4, 8, 8}, {4, 4, 3, 3}, {1, 4, 8, 8}, padded, Layout::channels_last};
+      {1, 4, 8, 8}, {4, 4, 3, 3}, {1, 4, 8, 8}, padded_by_one, Layout::channels_last};
   EXPECT_TRUE(cpu::can_compute(ConvolutionAlgorithm::winograd_2, possible));
   EXPECT_TRUE(cpu::can_compute(ConvolutionAlgorithm::winograd_4, possible));
   const auto refuses = [&](const std::function<void(cpu::ConvolutionProblem&)>& change) {
