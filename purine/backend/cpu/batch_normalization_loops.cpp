@@ -43,7 +43,7 @@ class Channels {
       origin[c] = x[(begin_ + c) * (g_.channels_last ? 1 : g_.pixels)];
     add_up(first, second, [&](auto d, std::int64_t at, auto channel) HWY_ATTR {
       const auto distance = hn::Sub(hn::LoadU(d, x + at), channel(origin));
-      return std::pair(distance, hn::Mul(distance, distance));
+      return std::pair(distance, distance);
     });
     const auto n = static_cast<double>(g_.elements_per_channel());
     for (std::int64_t c = 0; c < count_; ++c) {
@@ -119,7 +119,7 @@ class Channels {
     for (std::int64_t c = 0; c < count_; ++c) center[c] = mean[begin_ + c];
     add_up(sums, products, [&](auto d, std::int64_t at, auto channel) HWY_ATTR {
       const auto gradient = load_gradient(d, at, channel);
-      return std::pair(gradient, hn::Mul(gradient, hn::Sub(hn::LoadU(d, x + at), channel(center))));
+      return std::pair(gradient, hn::Sub(hn::LoadU(d, x + at), channel(center)));
     });
     const auto n = static_cast<double>(g_.elements_per_channel());
     for (std::int64_t c = 0; c < count_; ++c) {
@@ -180,8 +180,8 @@ class Channels {
     }
   }
 
-  /// Sums of two terms over each channel: term(tag, offset, channel) is the pair of them, and `channel` as of
-  /// for_elements.
+  /// Sums over each channel: term(tag, offset, channel) is a pair, whose first goes into `first` and whose
+  /// product goes into `second`; `channel` as of for_elements.
   template <typename Term>
   void add_up(double* first, double* second, Term term) const {
     std::fill_n(first, count_, 0.0);
@@ -207,7 +207,7 @@ class Channels {
           const auto [one, other] =
               term(d, from + c, [&](const T* array) HWY_ATTR { return hn::LoadU(d, array + c); });
           hn::StoreU(hn::Add(hn::LoadU(d, first_run + c), one), d, first_run + c);
-          hn::StoreU(hn::Add(hn::LoadU(d, second_run + c), other), d, second_run + c);
+          hn::StoreU(hn::MulAdd(one, other, hn::LoadU(d, second_run + c)), d, second_run + c);
         });
       }
       for (std::int64_t c = 0; c < count_; ++c) {
@@ -234,7 +234,7 @@ class Channels {
           for (const std::int64_t stop = std::min(end, at + run * lanes); at + lanes <= stop; at += lanes) {
             const auto [one, other] = term(d, at, channel);
             first_run = hn::Add(first_run, one);
-            second_run = hn::Add(second_run, other);
+            second_run = hn::MulAdd(one, other, second_run);
           }
           first[c] += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first_run)));
           second[c] += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, second_run)));
@@ -243,7 +243,7 @@ class Channels {
           const auto [one, other] =
               term(single, at, [&](const T* array) HWY_ATTR { return hn::Set(single, array[c]); });
           first[c] += static_cast<double>(hn::GetLane(one));
-          second[c] += static_cast<double>(hn::GetLane(other));
+          second[c] += static_cast<double>(hn::GetLane(hn::Mul(one, other)));
         }
       }
     }

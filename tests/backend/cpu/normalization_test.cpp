@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tests/backend/cpu/compare_kernels.h"
@@ -73,6 +76,38 @@ void compare_batch_normalization(const Shape& shape, int parts_in_plain_layout) 
 
 TEST(CpuBatchNormalizationTest, InPartsOverTheChannels) {
   compare_batch_normalization({6, 50, 28, 28}, 3);
+}
+
+/// In several parts where the channels are last, too: each channel has the bits that it has beside others.
+TEST(CpuBatchNormalizationTest, ManyChannelsInPartsWhereTheyAreLast) {
+  const ops::BatchNormalizationOptions options{1e-3};
+  const test::RunOptions last{.layout = Layout::channels_last};
+  const Shape channels{521};
+  const Array x = normal_array({6, 521, 7, 7}, 1, DType::f32);
+  const Array scale = normal_array(channels, 2, DType::f32);
+  const Array shift = normal_array(channels, 3, DType::f32);
+  const Array output_gradient = normal_array(x.shape(), 4, DType::f32);
+  const auto training = std::make_shared<ops::BatchNormalizationTraining>(options);
+  const auto gradient = std::make_shared<ops::BatchNormalizationTrainingGradient>(options);
+  const std::vector<Array> inputs = {x, scale, shift};
+  EXPECT_EQ(test::BoundOperator(training, test::infos_of(inputs), last).parts(), 2);
+  const std::vector<Array> results = test::run_operator(training, inputs, last);
+  const std::vector<Array> gradient_inputs = {output_gradient, x, scale, results[1], results[2]};
+  EXPECT_EQ(test::BoundOperator(gradient, test::infos_of(gradient_inputs), last).parts(), 2);
+  const std::vector<Array> gradients = test::run_operator(gradient, gradient_inputs, last);
+  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{250}, std::int64_t{501}}) {
+    const auto some = [&](const Array& array) {
+      return array.slice(array.shape().rank() == 1 ? 0 : 1, first, first + 20);
+    };
+    const auto all_some = [&](const std::vector<Array>& arrays) {
+      std::vector<Array> slices;
+      for (const Array& array : arrays) slices.push_back(some(array));
+      return slices;
+    };
+    EXPECT_TRUE(test::run_operator(training, all_some(inputs), last) == all_some(results)) << first;
+    EXPECT_TRUE(test::run_operator(gradient, all_some(gradient_inputs), last) == all_some(gradients))
+        << first;
+  }
 }
 
 TEST(CpuBatchNormalizationTest, ExtentsThatNoVectorDivides) {
