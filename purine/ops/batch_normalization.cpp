@@ -6,6 +6,7 @@
 #include "purine/ops/contract_helpers.h"
 #include "purine/ops/reduce.h"
 #include "purine/ops/registry.h"
+#include "purine/ops/relu.h"
 #include "purine/ops/reshape.h"
 #include "purine/ops/unary.h"
 
@@ -70,7 +71,8 @@ Tensor batch_normalization_inference(Tensor x, Tensor scale, Tensor shift, Tenso
 }
 
 std::string BatchNormalizationContract::attributes() const {
-  return fmt::format("epsilon={}{}", options_.epsilon, options_.relu ? " relu=true" : "");
+  return fmt::format("epsilon={}{}{}", options_.epsilon, options_.relu ? " relu=true" : "",
+                     options_.adds ? " adds=true" : "");
 }
 
 void BatchNormalizationContract::check_epsilon() const {
@@ -91,19 +93,38 @@ void BatchNormalizationContract::check_gradient_inputs(std::span<const TensorInf
   if (options_.relu) check_channels(type(), x, inputs[5], "shift");
 }
 
-std::vector<Tensor> BatchNormalizationContract::gradient_inputs(const GradientContext& context, Tensor mean,
+void BatchNormalizationContract::check_inputs(std::span<const TensorInfo> inputs, int count) const {
+  check_input_count(type(), inputs, options_.adds ? count + 1 : count);
+  check_epsilon();
+  check_x(type(), inputs[0]);
+  if (options_.adds) check_same(type(), inputs.back(), "what is added", inputs[0], "x");
+}
+
+SplitRule BatchNormalizationContract::with_summand(SplitRule rule, int dimension) const {
+  if (options_.adds) rule.inputs.push_back(dimension);
+  return rule;
+}
+
+Tensor BatchNormalizationContract::gradient_by_sum(const GradientContext& context) const {
+  const Tensor gradient = context.output_gradient(0);
+  if (!options_.adds || !options_.relu) return gradient;
+  return context.op()
+      .graph()
+      .add(std::make_shared<ReluGradient>(), {gradient, context.op().output(0)})
+      .output();
+}
+
+std::vector<Tensor> BatchNormalizationContract::gradient_inputs(const GradientContext& context,
+                                                                Tensor output_gradient, Tensor mean,
                                                                 Tensor variance) const {
-  std::vector<Tensor> inputs = {context.output_gradient(0), context.input(0), context.input(1), mean,
-                                variance};
-  if (options_.relu) inputs.push_back(context.input(2));
+  std::vector<Tensor> inputs = {output_gradient, context.input(0), context.input(1), mean, variance};
+  if (gradient_options().relu) inputs.push_back(context.input(2));
   return inputs;
 }
 
 std::vector<TensorInfo> BatchNormalizationTraining::infer(std::span<const TensorInfo> inputs) const {
-  check_input_count(type(), inputs, 3);
-  check_epsilon();
+  check_inputs(inputs, 3);
   const TensorInfo& x = inputs[0];
-  check_x(type(), x);
   check_channels(type(), x, inputs[1], "scale");
   check_channels(type(), x, inputs[2], "shift");
   if (elements_per_channel(x.shape) == 0) {
@@ -118,9 +139,13 @@ std::vector<Tensor> BatchNormalizationTraining::gradient(const GradientContext& 
   const Tensor mean = context.output(1);
   std::vector<Tensor> gradients(3);
   if (context.output_gradient(0)) {
-    const Operator op = graph.add(std::make_shared<BatchNormalizationTrainingGradient>(options_),
-                                  gradient_inputs(context, mean, context.output(2)));
+    const Tensor by_sum = gradient_by_sum(context);
+    const Operator op = graph.add(std::make_shared<BatchNormalizationTrainingGradient>(gradient_options()),
+                                  gradient_inputs(context, by_sum, mean, context.output(2)));
     gradients = op.outputs();
+    if (options_.adds) gradients.push_back(by_sum);
+  } else if (options_.adds) {
+    gradients.emplace_back();
   }
   if (!context.needs(0)) return gradients;
   // What flows back through the statistics themselves, where they are used for more than this:
@@ -145,14 +170,20 @@ std::vector<Tensor> BatchNormalizationTraining::gradient(const GradientContext& 
 std::vector<SplitRule> BatchNormalizationTraining::split_rules(std::span<const TensorInfo> inputs) const {
   constexpr int whole = SplitRule::whole;
   const Shape& x = inputs[0].shape;
-  return {rule(x, 1, 1, 3, 0, {1, 0, 0}, false), rule(x, 0, 1, 3, whole, {0, whole, whole}, true)};
+  return {with_summand(rule(x, 1, 1, 3, 0, {1, 0, 0}, false), 1),
+          with_summand(rule(x, 0, 1, 3, whole, {0, whole, whole}, true), 0)};
 }
 
 Cost BatchNormalizationTraining::cost(std::span<const TensorInfo> inputs,
                                       std::span<const TensorInfo> outputs) const {
   Cost cost = elementwise_cost(inputs, outputs, 0);
-  cost.operations = 7.0 * static_cast<double>(inputs[0].shape.elements());
+  cost.operations = (options_.adds ? 8.0 : 7.0) * static_cast<double>(inputs[0].shape.elements());
   return cost;
+}
+
+std::vector<Sharing> BatchNormalizationTraining::sharing() const {
+  if (!options_.adds) return {};
+  return {{3, 0, Sharing::Kind::overwrite}};
 }
 
 std::vector<TensorInfo> BatchNormalizationTrainingGradient::infer(std::span<const TensorInfo> inputs) const {
@@ -177,10 +208,8 @@ Cost BatchNormalizationTrainingGradient::cost(std::span<const TensorInfo> inputs
 }
 
 std::vector<TensorInfo> BatchNormalizationInference::infer(std::span<const TensorInfo> inputs) const {
-  check_input_count(type(), inputs, 5);
-  check_epsilon();
+  check_inputs(inputs, 5);
   const TensorInfo& x = inputs[0];
-  check_x(type(), x);
   check_channels(type(), x, inputs[1], "scale");
   check_channels(type(), x, inputs[2], "shift");
   check_channels(type(), x, inputs[3], "mean");
@@ -189,24 +218,34 @@ std::vector<TensorInfo> BatchNormalizationInference::infer(std::span<const Tenso
 }
 
 std::vector<Tensor> BatchNormalizationInference::gradient(const GradientContext& context) const {
+  const Tensor by_sum = gradient_by_sum(context);
   const Operator op =
-      context.op().graph().add(std::make_shared<BatchNormalizationInferenceGradient>(options_),
-                               gradient_inputs(context, context.input(3), context.input(4)));
-  return {op.output(0), op.output(1), op.output(2), {}, {}};
+      context.op().graph().add(std::make_shared<BatchNormalizationInferenceGradient>(gradient_options()),
+                               gradient_inputs(context, by_sum, context.input(3), context.input(4)));
+  std::vector<Tensor> gradients = {op.output(0), op.output(1), op.output(2), {}, {}};
+  if (options_.adds) gradients.push_back(by_sum);
+  return gradients;
+}
+
+std::vector<Sharing> BatchNormalizationInference::sharing() const {
+  std::vector<Sharing> sharing = {{0, 0, Sharing::Kind::overwrite}};
+  if (options_.adds) sharing.push_back({5, 0, Sharing::Kind::overwrite});
+  return sharing;
 }
 
 std::vector<SplitRule> BatchNormalizationInference::split_rules(std::span<const TensorInfo> inputs) const {
   const Shape& x = inputs[0].shape;
   std::vector<SplitRule> rules;
   for (int dimension = 0; dimension < x.rank(); ++dimension) {
-    rules.push_back(rule(x, dimension, 1, 5, dimension == 1 ? 0 : SplitRule::whole, {dimension}, false));
+    const int channels = dimension == 1 ? 0 : SplitRule::whole;
+    rules.push_back(with_summand(rule(x, dimension, 1, 5, channels, {dimension}, false), dimension));
   }
   return rules;
 }
 
 Cost BatchNormalizationInference::cost(std::span<const TensorInfo> inputs,
                                        std::span<const TensorInfo> outputs) const {
-  return elementwise_cost(inputs, outputs, 2);
+  return elementwise_cost(inputs, outputs, options_.adds ? 3 : 2);
 }
 
 std::vector<TensorInfo> BatchNormalizationInferenceGradient::infer(std::span<const TensorInfo> inputs) const {
@@ -249,7 +288,9 @@ void register_batch_normalization(Registry& registry) {
        {Case{"image", {3, 4, 3, 2}, {1e-5, false}}, Case{"matrix", {6, 5}, {1e-2, false}},
         Case{"volume", {2, 3, 2, 2, 3}, {1e-3, false}}, Case{"single_channel", {2, 1, 3, 3}, {0.1, false}},
         Case{"rectified_image", {3, 4, 3, 2}, {1e-5, true}}, Case{"rectified_matrix", {6, 17}, {1e-2, true}},
-        Case{"rectified_planes", {1, 2, 6, 5}, {1e-3, true}}}) {
+        Case{"rectified_planes", {1, 2, 6, 5}, {1e-3, true}},
+        Case{"added_matrix", {6, 5}, {1e-2, false, true}},
+        Case{"added_and_rectified", {3, 17, 3, 2}, {1e-5, true, true}}}) {
     const std::string& name = sample.name;
     const BatchNormalizationOptions options = sample.options;
     const SampleInput x{{sample.shape, DType::f32}};
@@ -258,15 +299,22 @@ void register_batch_normalization(Registry& registry) {
     const SampleInput variance{parameter.info, {Values::Kind::positive}, false};
     std::vector<SampleInput> gradient_inputs = {x, x, parameter, mean, variance};
     if (options.relu) gradient_inputs.push_back(parameter);
+    std::vector<SampleInput> training_inputs = {x, parameter, parameter};
+    std::vector<SampleInput> inference_inputs = {x, parameter, parameter, mean, variance};
+    if (options.adds) {
+      training_inputs.push_back(x);
+      inference_inputs.push_back(x);
+    }
     training.push_back({name,
                         [options](DType) { return std::make_shared<BatchNormalizationTraining>(options); },
-                        {x, parameter, parameter}});
+                        training_inputs});
+    inference.push_back({name,
+                         [options](DType) { return std::make_shared<BatchNormalizationInference>(options); },
+                         inference_inputs});
+    if (options.adds) continue;
     training_gradient.push_back(
         {name, [options](DType) { return std::make_shared<BatchNormalizationTrainingGradient>(options); },
          gradient_inputs, false});
-    inference.push_back({name,
-                         [options](DType) { return std::make_shared<BatchNormalizationInference>(options); },
-                         {x, parameter, parameter, mean, variance}});
     inference_gradient.push_back(
         {name, [options](DType) { return std::make_shared<BatchNormalizationInferenceGradient>(options); },
          gradient_inputs, false});

@@ -10,6 +10,7 @@ namespace purine::ops {
 struct BatchNormalizationOptions {
   double epsilon = 1e-5;  ///< added to the variance
   bool relu = false;      ///< y is rectified, as if by ops::relu
+  bool adds = false;      ///< the operator's last input, like x, is added to y, before that is rectified
 };
 
 struct BatchNormalizationResult {
@@ -49,12 +50,23 @@ class BatchNormalizationContract : public Contract {
   void check_epsilon() const;
   /// Of a gradient: what comes after mean and variance.
   void check_gradient_inputs(std::span<const TensorInfo> inputs) const;
+  /// Throws unless there are as many inputs, and with `adds` one more, like x.
+  void check_inputs(std::span<const TensorInfo> inputs, int count) const;
+  /// The rule of the operator for one without `adds`: what is added is split like x.
+  SplitRule with_summand(SplitRule rule, int dimension) const;
+  /// The options of the gradient's operator: with `adds` it gets the gradient by the sum.
+  BatchNormalizationOptions gradient_options() const {
+    return {options_.epsilon, options_.relu && !options_.adds};
+  }
+  /// What that is: of a sum that was rectified, where it was above 0.
+  Tensor gradient_by_sum(const GradientContext& context) const;
   /// A gradient's inputs, from those of the operator and its statistics.
-  std::vector<Tensor> gradient_inputs(const GradientContext& context, Tensor mean, Tensor variance) const;
+  std::vector<Tensor> gradient_inputs(const GradientContext& context, Tensor output_gradient, Tensor mean,
+                                      Tensor variance) const;
   BatchNormalizationOptions options_;
 };
 
-/// Inputs x, scale, shift; outputs y, mean, variance.
+/// Inputs x, scale, shift and, with `adds`, what is added; outputs y, mean, variance.
 class BatchNormalizationTraining final : public BatchNormalizationContract {
  public:
   using BatchNormalizationContract::BatchNormalizationContract;
@@ -63,8 +75,8 @@ class BatchNormalizationTraining final : public BatchNormalizationContract {
   std::vector<Tensor> gradient(const GradientContext& context) const override;
   std::vector<SplitRule> split_rules(std::span<const TensorInfo> inputs) const override;
   Cost cost(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs) const override;
-  std::vector<Sharing> sharing() const override { return {}; }
-  LayoutRule layouts() const override { return {1, 1, false}; }
+  std::vector<Sharing> sharing() const override;
+  LayoutRule layouts() const override { return {options_.adds ? 0b1001U : 1U, 1, false}; }
 };
 
 /// Inputs y's gradient, x, scale, mean, variance and, of a rectified y, shift; outputs the gradients by x,
@@ -84,7 +96,7 @@ class BatchNormalizationTrainingGradient final : public BatchNormalizationContra
   LayoutRule layouts() const override { return {3, 1, false}; }
 };
 
-/// Inputs x, scale, shift, mean, variance; output y.
+/// Inputs x, scale, shift, mean, variance and, with `adds`, what is added; output y.
 class BatchNormalizationInference final : public BatchNormalizationContract {
  public:
   using BatchNormalizationContract::BatchNormalizationContract;
@@ -93,8 +105,8 @@ class BatchNormalizationInference final : public BatchNormalizationContract {
   std::vector<Tensor> gradient(const GradientContext& context) const override;
   std::vector<SplitRule> split_rules(std::span<const TensorInfo> inputs) const override;
   Cost cost(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs) const override;
-  std::vector<Sharing> sharing() const override { return {{0, 0, Sharing::Kind::overwrite}}; }
-  LayoutRule layouts() const override { return {1, 1, false}; }
+  std::vector<Sharing> sharing() const override;
+  LayoutRule layouts() const override { return {options_.adds ? 0b100001U : 1U, 1, false}; }
 };
 
 /// Inputs y's gradient, x, scale, mean, variance and, of a rectified y, shift; outputs the gradients by x,

@@ -96,10 +96,39 @@ class Finder {
     const Tensor x = relu.input(0);
     if (!x.has_producer() || x.output_index() != 0) return std::nullopt;
     const Operator producer = x.producer();
-    const bool is_one = producer.type() == "batch_normalization_training" ||
-                        producer.type() == "batch_normalization_inference";
-    if (!is_one || options_of(producer).relu || only_reader(x) != relu) return std::nullopt;
+    if (!is_plain_normalization(producer) || only_reader(x) != relu) return std::nullopt;
     return producer;
+  }
+
+  /// Batch normalisation alone.
+  static bool is_plain_normalization(Operator op) {
+    const bool is_one =
+        op.type() == "batch_normalization_training" || op.type() == "batch_normalization_inference";
+    return is_one && !options_of(op).relu && !options_of(op).adds;
+  }
+
+  struct NormalizationInSum {
+    Operator normalization;
+    Operator sum;
+    Tensor other;  // what is added
+  };
+  /// The batch normalisation in a sum that a rectifier rectifies, if the three run as one: where it is, the
+  /// other summand must have been made.
+  std::optional<NormalizationInSum> normalization_in_sum(Operator relu) {
+    const Tensor y = relu.input(0);
+    if (!y.has_producer() || y.producer().type() != "add" || only_reader(y) != relu) return std::nullopt;
+    const Operator sum = y.producer();
+    for (const int i : {0, 1}) {
+      const Tensor x = sum.input(i);
+      const Tensor other = sum.input(1 - i);
+      const bool possible = x.has_producer() && x.output_index() == 0 && x.info() == other.info() &&
+                            is_plain_normalization(x.producer()) && only_reader(x) == sum;
+      if (!possible) continue;
+      const Operator normalization = x.producer();
+      if (other.has_producer() && other.producer().index() >= normalization.index()) continue;
+      return NormalizationInSum{normalization, sum, other};
+    }
+    return std::nullopt;
   }
 
   static ops::BatchNormalizationOptions options_of(Operator normalization) {
@@ -107,20 +136,29 @@ class Finder {
   }
 
   void fuse_with_normalization(Operator relu) {
-    const std::optional<Operator> normalization = normalization_below(relu);
-    if (!normalization) return;
-    ops::BatchNormalizationOptions options = options_of(*normalization);
+    if (const std::optional<Operator> normalization = normalization_below(relu)) {
+      fuse_all({*normalization, relu}, *normalization, rectified(*normalization, relu, {}));
+    } else if (const auto found = normalization_in_sum(relu)) {
+      fuse_all({found->normalization, found->sum, relu}, found->normalization,
+               rectified(found->normalization, relu, found->other));
+    }
+  }
+
+  static FusedOperator rectified(Operator normalization, Operator relu, std::optional<Tensor> summand) {
+    ops::BatchNormalizationOptions options = options_of(normalization);
     options.relu = true;
+    options.adds = summand.has_value();
     FusedOperator fused;
-    if (normalization->type() == "batch_normalization_training") {
+    if (normalization.type() == "batch_normalization_training") {
       fused.contract = std::make_shared<BatchNormalizationTraining>(options);
     } else {
       fused.contract = std::make_shared<BatchNormalizationInference>(options);
     }
-    fused.inputs = normalization->inputs();
-    fused.outputs = normalization->outputs();
+    fused.inputs = normalization.inputs();
+    if (summand) fused.inputs.push_back(*summand);
+    fused.outputs = normalization.outputs();
     fused.outputs[0] = relu.output();
-    fuse_all({*normalization, relu}, *normalization, std::move(fused));
+    return fused;
   }
 
   void fuse_with_normalization_gradient(Operator relu_gradient) {

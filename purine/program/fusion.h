@@ -32,10 +32,10 @@ struct Fusions {
 /// Finds them among the operators that run (`live`):
 ///
 ///   batch normalisation and a rectifier that alone reads its result;
-///   the gradients of the two, where nothing else reads the rectifier's gradient;
-///   1 x 1 convolutions that read one image (ops::sibling_conv2d);
-///   their gradients by the image, of which nothing but a sum reads any, and that sum, with one summand more
-///   if it has one.
+///   batch normalisation, the sum of its result and something else, and the sum's rectifier, as at the end of
+///   a residual block; the gradients of the two, where nothing else reads the rectifier's gradient; 1 x 1
+///   convolutions that read one image (ops::sibling_conv2d); their gradients by the image, of which nothing
+///   but a sum reads any, and that sum, with one summand more if it has one.
 ///
 /// Operators are fused only where all lie at one location, which isn't a CUDA device, and the tensors between
 /// them are read by nobody else: neither by the host, nor as a variable's next value.

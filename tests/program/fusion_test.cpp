@@ -8,6 +8,7 @@
 
 #include "purine/gradient/gradient.h"
 #include "purine/ops/batch_normalization.h"
+#include "purine/ops/binary.h"
 #include "purine/ops/constant.h"
 #include "purine/ops/convolution.h"
 #include "purine/ops/pooling.h"
@@ -128,6 +129,65 @@ TEST(FusionTest, OperatorsOfACudaDeviceStayByThemselves) {
   const Tensor x = graph.input("x", {{4, 3}, DType::f32});
   const Tensor ones = ops::constant(graph, {{3}, DType::f32}, 1);
   graph.watch(ops::relu(ops::batch_normalization_training(x, ones, ones).y));
+  EXPECT_TRUE(find_fusions(graph, std::vector<bool>(graph.operator_count(), true)).fused.empty());
+}
+
+/// What a residual block ends with: the sum of two normalised images, rectified.
+struct Residual {
+  Graph graph;
+  Tensor first;   // normalised
+  Tensor second;  // normalised later
+  Tensor sum;
+  Tensor y;
+
+  explicit Residual(bool second_is_normalized) {
+    const Tensor x = graph.input("x", {{4, 3, 2, 2}, DType::f32});
+    const Tensor ones = ops::constant(graph, {{3}, DType::f32}, 1);
+    first = ops::batch_normalization_training(x, ones, ones, {}, "first").y;
+    second = second_is_normalized ? ops::batch_normalization_training(x, ones, ones, {}, "second").y : x;
+    sum = ops::add(first, second, "sum");
+    y = ops::relu(sum, "rectified");
+    graph.watch(y);
+  }
+  Fusions fusions() { return find_fusions(graph, std::vector<bool>(graph.operator_count(), true)); }
+};
+
+TEST(FusionTest, AResidualSumAndItsRectifierJoinTheNormalization) {
+  Residual residual(false);
+  const Fusions found = residual.fusions();
+  ASSERT_EQ(found.fused.size(), 1);
+  const auto& [place, fused] = *found.fused.begin();
+  EXPECT_EQ(place, residual.first.producer().index());
+  EXPECT_EQ(fused.path, "first + sum + rectified");
+  EXPECT_EQ(fused.contract->type(), "batch_normalization_training");
+  EXPECT_EQ(fused.contract->attributes(), "epsilon=1e-05 relu=true adds=true");
+  EXPECT_EQ(fused.inputs.back(), residual.second);
+  EXPECT_EQ(fused.outputs[0], residual.y);
+  EXPECT_EQ(found.saved(), 2);
+}
+
+TEST(FusionTest, OfTwoNormalizationsTheSumJoinsTheLater) {
+  Residual residual(true);
+  const Fusions found = residual.fusions();
+  ASSERT_EQ(found.fused.size(), 1);
+  const auto& [place, fused] = *found.fused.begin();
+  EXPECT_EQ(place, residual.second.producer().index());
+  EXPECT_EQ(fused.path, "second + sum + rectified");
+  EXPECT_EQ(fused.inputs.back(), residual.first);
+}
+
+TEST(FusionTest, ASumThatIsReadByMoreStaysByItself) {
+  Residual residual(false);
+  residual.graph.watch(residual.sum);
+  EXPECT_TRUE(residual.fusions().fused.empty());
+}
+
+TEST(FusionTest, WhatIsAddedMustBeMadeBefore) {
+  Graph graph;
+  const Tensor x = graph.input("x", {{4, 3}, DType::f32});
+  const Tensor ones = ops::constant(graph, {{3}, DType::f32}, 1);
+  const Tensor normalized = ops::batch_normalization_training(x, ones, ones).y;
+  graph.watch(ops::relu(ops::add(normalized, ops::relu(x))));
   EXPECT_TRUE(find_fusions(graph, std::vector<bool>(graph.operator_count(), true)).fused.empty());
 }
 

@@ -40,22 +40,25 @@ std::unique_ptr<Kernel> divide_channels(const ChannelGeometry& geometry, Functio
 }
 
 std::unique_ptr<Kernel> bind_training(const BindContext& context) {
-  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0],
-                                               context.as<ops::BatchNormalizationTraining>().options());
-  return divide_channels(geometry, [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
+  const ops::BatchNormalizationOptions options = context.as<ops::BatchNormalizationTraining>().options();
+  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0], options);
+  return divide_channels(geometry, [=](const KernelCall& call, std::int64_t begin, std::int64_t end) {
     const auto& in = call.inputs;
     const auto& out = call.outputs;
+    const std::byte* summand = options.adds ? in[3] : nullptr;
     batch_statistics(geometry, in[0], out[1], out[2], call.scratch, begin, end);
-    batch_normalize(geometry, in[0], in[1], in[2], out[1], out[2], out[0], call.scratch, begin, end);
+    batch_normalize(geometry, in[0], in[1], in[2], out[1], out[2], summand, out[0], call.scratch, begin, end);
   });
 }
 
 std::unique_ptr<Kernel> bind_inference(const BindContext& context) {
-  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0],
-                                               context.as<ops::BatchNormalizationInference>().options());
-  return divide_channels(geometry, [geometry](const KernelCall& call, std::int64_t begin, std::int64_t end) {
+  const ops::BatchNormalizationOptions options = context.as<ops::BatchNormalizationInference>().options();
+  const ChannelGeometry geometry = geometry_of(context.input(0), context.input_layouts[0], options);
+  return divide_channels(geometry, [=](const KernelCall& call, std::int64_t begin, std::int64_t end) {
     const auto& in = call.inputs;
-    batch_normalize(geometry, in[0], in[1], in[2], in[3], in[4], call.outputs[0], call.scratch, begin, end);
+    const std::byte* summand = options.adds ? in[5] : nullptr;
+    batch_normalize(geometry, in[0], in[1], in[2], in[3], in[4], summand, call.outputs[0], call.scratch,
+                    begin, end);
   });
 }
 

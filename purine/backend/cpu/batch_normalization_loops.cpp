@@ -53,16 +53,27 @@ class Channels {
     }
   }
 
-  void normalize(const T* x, const T* scale, const T* shift, const T* mean, const T* variance, T* y) const {
+  void normalize(const T* x, const T* scale, const T* shift, const T* mean, const T* variance,
+                 const T* summand, T* y) const {
     const Line line = prepare_line(scale, shift, mean, variance);
-    if (g_.relu) {
-      for_elements([&](auto d, std::int64_t at, auto channel) HWY_ATTR {
-        const auto value = line(hn::LoadU(d, x + at), channel);
-        hn::StoreU(hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value), d, y + at);
-      });
+    const auto rectified = [](auto d, auto value)
+                               HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value); };
+    const auto store_all = [&](auto value_at) HWY_ATTR {
+      if (g_.relu) {
+        for_elements([&](auto d, std::int64_t at, auto channel)
+                         HWY_ATTR { hn::StoreU(rectified(d, value_at(d, at, channel)), d, y + at); });
+      } else {
+        for_elements([&](auto d, std::int64_t at, auto channel)
+                         HWY_ATTR { hn::StoreU(value_at(d, at, channel), d, y + at); });
+      }
+    };
+    const auto normalized = [&](auto d, std::int64_t at, auto channel)
+                                HWY_ATTR { return line(hn::LoadU(d, x + at), channel); };
+    if (summand == nullptr) {
+      store_all(normalized);
     } else {
-      for_elements([&](auto d, std::int64_t at, auto channel)
-                       HWY_ATTR { hn::StoreU(line(hn::LoadU(d, x + at), channel), d, y + at); });
+      store_all([&](auto d, std::int64_t at, auto channel)
+                    HWY_ATTR { return hn::Add(normalized(d, at, channel), hn::LoadU(d, summand + at)); });
     }
   }
 
@@ -274,12 +285,13 @@ void statistics(const ChannelGeometry& geometry, const std::byte* x, std::byte* 
 }
 
 void normalize(const ChannelGeometry& geometry, const std::byte* x, const std::byte* scale,
-               const std::byte* shift, const std::byte* mean, const std::byte* variance, std::byte* y,
-               std::byte* scratch, std::int64_t begin, std::int64_t end) {
+               const std::byte* shift, const std::byte* mean, const std::byte* variance,
+               const std::byte* summand, std::byte* y, std::byte* scratch, std::int64_t begin,
+               std::int64_t end) {
   with_floating(geometry.dtype, [&]<typename T>(T) {
     Channels<T>(geometry, scratch, begin, end)
         .normalize(elements<T>(x), elements<T>(scale), elements<T>(shift), elements<T>(mean),
-                   elements<T>(variance), elements<T>(y));
+                   elements<T>(variance), elements<T>(summand), elements<T>(y));
   });
 }
 
@@ -317,9 +329,10 @@ void batch_statistics(const ChannelGeometry& geometry, const std::byte* x, std::
 }
 
 void batch_normalize(const ChannelGeometry& geometry, const std::byte* x, const std::byte* scale,
-                     const std::byte* shift, const std::byte* mean, const std::byte* variance, std::byte* y,
-                     std::byte* scratch, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(normalize)(geometry, x, scale, shift, mean, variance, y, scratch, begin, end);
+                     const std::byte* shift, const std::byte* mean, const std::byte* variance,
+                     const std::byte* summand, std::byte* y, std::byte* scratch, std::int64_t begin,
+                     std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(normalize)(geometry, x, scale, shift, mean, variance, summand, y, scratch, begin, end);
 }
 
 void batch_normalize_gradient(const ChannelGeometry& geometry, const std::byte* dy, const std::byte* x,

@@ -31,10 +31,12 @@ struct ChannelGeometry {
 void batch_statistics(const ChannelGeometry& geometry, const std::byte* x, std::byte* mean,
                       std::byte* variance, std::byte* scratch, std::int64_t begin, std::int64_t end);
 
-/// y = scale * (x - mean) / sqrt(variance + epsilon) + shift, or 0 where that is below and y is rectified.
+/// y = scale * (x - mean) / sqrt(variance + epsilon) + shift, and `summand` where there is one, or 0 where
+/// that is below and y is rectified.
 void batch_normalize(const ChannelGeometry& geometry, const std::byte* x, const std::byte* scale,
-                     const std::byte* shift, const std::byte* mean, const std::byte* variance, std::byte* y,
-                     std::byte* scratch, std::int64_t begin, std::int64_t end);
+                     const std::byte* shift, const std::byte* mean, const std::byte* variance,
+                     const std::byte* summand, std::byte* y, std::byte* scratch, std::int64_t begin,
+                     std::int64_t end);
 
 /// The gradients of batch_normalize by x, scale and shift. With `through_statistics`, mean and variance are
 /// those of x and the gradient flows through them too:

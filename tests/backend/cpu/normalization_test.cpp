@@ -110,6 +110,43 @@ TEST(CpuBatchNormalizationTest, ManyChannelsInPartsWhereTheyAreLast) {
   }
 }
 
+/// Bit by bit as by the three operators one after the other.
+TEST(CpuBatchNormalizationTest, WhatIsAddedAndRectifiedInOnePass) {
+  test::with_every_vector_target([] {
+    for (const Shape& shape : {Shape{2, 19, 5, 7}, Shape{6, 521, 7, 7}, Shape{40, 21}}) {
+      const Shape channels{shape[1]};
+      const Array x = normal_array(shape, 1, DType::f32);
+      const Array summand = normal_array(shape, 2, DType::f32);
+      const Array scale = normal_array(channels, 3, DType::f32);
+      const Array shift = normal_array(channels, 4, DType::f32);
+      const Array mean = normal_array(channels, 5, DType::f32);
+      const Array variance = positive_array(channels, 6).as(DType::f32);
+      const auto expect_same = [&](const ContractPtr& plain, const ContractPtr& fused,
+                                   std::vector<Array> inputs) {
+        for (const Layout layout : {Layout::plain, Layout::channels_last}) {
+          const test::RunOptions options{.layout = layout};
+          std::vector<Array> expected = test::run_operator(plain, inputs, options);
+          for (std::int64_t i = 0; i < expected[0].elements(); ++i) {
+            const auto sum = static_cast<float>(expected[0].at(i)) + static_cast<float>(summand.at(i));
+            expected[0].set(i, static_cast<double>(std::max(sum, 0.0F)));
+          }
+          std::vector<Array> with_summand = inputs;
+          with_summand.push_back(summand);
+          EXPECT_TRUE(test::run_operator(fused, with_summand, options) == expected)
+              << plain->type() << " " << shape.text();
+        }
+      };
+      const ops::BatchNormalizationOptions alone{1e-3};
+      const ops::BatchNormalizationOptions fused{1e-3, true, true};
+      expect_same(std::make_shared<ops::BatchNormalizationTraining>(alone),
+                  std::make_shared<ops::BatchNormalizationTraining>(fused), {x, scale, shift});
+      expect_same(std::make_shared<ops::BatchNormalizationInference>(alone),
+                  std::make_shared<ops::BatchNormalizationInference>(fused),
+                  {x, scale, shift, mean, variance});
+    }
+  });
+}
+
 TEST(CpuBatchNormalizationTest, ExtentsThatNoVectorDivides) {
   compare_batch_normalization({3, 19, 5, 7}, 1);
   compare_batch_normalization({40, 21}, 1);
