@@ -13,6 +13,33 @@ std::string folded(std::string_view word) {
   return text;
 }
 
+// The words between the underscores.
+std::vector<std::string_view> parts_of(std::string_view name) {
+  std::vector<std::string_view> parts;
+  while (!name.empty()) {
+    const std::size_t length = std::min(name.find('_'), name.size());
+    if (length > 0) parts.push_back(name.substr(0, length));
+    name.remove_prefix(std::min(length + 1, name.size()));
+  }
+  return parts;
+}
+
+bool has_all(const std::vector<std::string_view>& parts, const std::vector<std::string_view>& of) {
+  return std::all_of(of.begin(), of.end(), [&](std::string_view part) {
+    return std::find(parts.begin(), parts.end(), part) != parts.end();
+  });
+}
+
+bool are_related(std::string_view word, std::string_view candidate) {
+  const std::vector<std::string_view> parts = parts_of(word);
+  const std::vector<std::string_view> parts_of_candidate = parts_of(candidate);
+  if (parts.empty() || parts_of_candidate.empty()) return false;
+  if (has_all(parts, parts_of_candidate) || has_all(parts_of_candidate, parts)) return true;
+  std::string initials;
+  for (const std::string_view part : parts_of_candidate) initials += part.front();
+  return initials.size() > 1 && word == initials;
+}
+
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -35,17 +62,23 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t most_edits = 3;
   const std::string wanted = folded(word);
-  std::size_t fewest = std::min<std::size_t>(3, std::max<std::size_t>(1, word.size() / 3)) + 1;
+  std::size_t fewest = most_edits + 1;
   std::string best;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(wanted, folded(candidate));
-    if (distance < fewest) {
+    const std::size_t allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
+    if (distance < fewest && distance <= allowed) {
       fewest = distance;
       best = candidate;
     }
   }
-  return best;
+  if (!best.empty()) return best;
+  const auto related = std::find_if(candidates.begin(), candidates.end(), [&](const std::string& candidate) {
+    return are_related(wanted, folded(candidate));
+  });
+  return related != candidates.end() ? *related : best;
 }
 
 }  // namespace purine

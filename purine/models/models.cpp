@@ -1,8 +1,12 @@
 #include "purine/models/models.h"
 
+#include <fmt/format.h>
+
 #include <string>
+#include <vector>
 
 #include "purine/core/error.h"
+#include "purine/core/nearest.h"
 
 namespace purine::models {
 namespace {
@@ -65,12 +69,15 @@ std::span<const Model> all_models() {
 }
 
 const Model& find_model(std::string_view name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const Model& model : models) {
     if (model.name == name) return model;
-    names += (names.empty() ? "" : ", ") + std::string(model.name);
+    names.emplace_back(model.name);
   }
-  throw Error("models", "there is no model '" + std::string(name) + "'", "models are " + names);
+  const std::string meant = nearest(name, names);
+  throw Error("models", fmt::format("there is no model '{}'", name),
+              meant.empty() ? fmt::format("models are {}", fmt::join(names, ", "))
+                            : fmt::format("did you mean '{}'?", meant));
 }
 
 Network build(std::string_view name, Tensor image, std::int64_t classes, nn::Mode mode) {

@@ -28,7 +28,8 @@ struct Model {
 
 /// Every model, by name.
 std::span<const Model> all_models();
-/// The model of a name; throws Error that lists the names if there is none.
+/// The model of a name; if there is none, throws Error with the name that was probably meant, else all of
+/// them.
 const Model& find_model(std::string_view name);
 /// Builds a model on `image` [N, C, H, W] in the current scope.
 Network build(std::string_view name, Tensor image, std::int64_t classes, nn::Mode mode = nn::Mode::training);

@@ -232,8 +232,12 @@ std::string apply_setting(LoadedJob& loaded, const JobSetting& setting) {
     throw job_error(setting.origin, "not a setting", "write section.key=value");
   }
   const std::string section = assignment.substr(0, dot);
-  const std::string name = assignment.substr(dot + 1, equals - dot - 1);
+  std::string name = assignment.substr(dot + 1, equals - dot - 1);
   std::string value = assignment.substr(equals + 1);
+  if (name.ends_with(' ')) {  // written as in a file, with spaces around the =
+    name.erase(name.find_last_not_of(' ') + 1);
+    value.erase(0, value.find_first_not_of(' '));
+  }
   const std::vector<std::string> sections = job_sections();
   if (std::find(sections.begin(), sections.end(), section) == sections.end()) {
     throw unknown_section(section, setting.origin);

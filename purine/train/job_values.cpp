@@ -121,7 +121,7 @@ std::optional<JobKey::Complaint> JobKey::check(const JobValue& value) const {
   }
   if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
     if (!lengths.empty() && std::find(lengths.begin(), lengths.end(), numbers->size()) == lengths.end()) {
-      return Complaint{fmt::format("must be {}, got {}", allowed(), job_value_text(value)), {}};
+      return Complaint{fmt::format("must be a {}, {}; got {}", type(), allowed(), job_value_text(value)), {}};
     }
     for (const double number : *numbers) {
       if (!range.contains(number)) {

@@ -21,9 +21,23 @@ TEST(NearestTest, FindsTheWordThatWasMeant) {
   EXPECT_EQ(nearest("learning_rat", keys), "learning_rate");
   EXPECT_EQ(nearest("Weight-Decay", keys), "weight_decay");
   EXPECT_EQ(nearest("nmae", keys), "name");
-  EXPECT_EQ(nearest("lr", keys), "");
+  EXPECT_EQ(nearest("epoks", std::vector<std::string>{"steps", "epochs"}), "epochs");
+  EXPECT_EQ(nearest("moment", keys), "momentum");
   EXPECT_EQ(nearest("something_else", keys), "");
   EXPECT_EQ(nearest("", keys), "");
+}
+
+TEST(NearestTest, KnowsAWordByItsParts) {
+  const std::vector<std::string> keys = {"batch", "learning_rate", "weight_decay", "evaluation_batch"};
+  EXPECT_EQ(nearest("lr", keys), "learning_rate");
+  EXPECT_EQ(nearest("WD", keys), "weight_decay");
+  EXPECT_EQ(nearest("decay", keys), "weight_decay");
+  EXPECT_EQ(nearest("batch_size", keys), "batch");
+  EXPECT_EQ(nearest("test-batch", keys), "batch");
+  EXPECT_EQ(nearest("b", keys), "");
+  EXPECT_EQ(nearest("_", keys), "");
+  EXPECT_EQ(nearest("--", keys), "");
+  EXPECT_EQ(nearest("rates", std::vector<std::string>{"", "_"}), "");
 }
 
 TEST(NearestTest, TakesTheFirstOfEquals) {

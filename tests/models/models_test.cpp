@@ -130,7 +130,9 @@ TEST(ModelsTest, NamesAreSortedAndFound) {
     EXPECT_FALSE(model.summary.empty());
   }
   EXPECT_EQ(error_text([] { find_model("lenet5"); }),
-            "[models] there is no model 'lenet5'; hint: models are alexnet, alexnet_grouped, googlenet, "
+            "[models] there is no model 'lenet5'; hint: did you mean 'lenet'?");
+  EXPECT_EQ(error_text([] { find_model("transformer"); }),
+            "[models] there is no model 'transformer'; hint: models are alexnet, alexnet_grouped, googlenet, "
             "googlenet_auxiliary, googlenet_bn, googlenet_bn_auxiliary, lenet, network_in_network, resnet18, "
             "resnet50, small_convnet, vgg16");
 }

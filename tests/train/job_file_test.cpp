@@ -80,6 +80,10 @@ TEST(JobFileTest, UnknownKeyNamesLineAndNearest) {
   EXPECT_EQ(
       mistake(with("[optimizer]\nlearning_rat = 0.1\n")),
       "[job] job.toml:7: unknown key 'learning_rat' in [optimizer]; hint: did you mean 'learning_rate'?");
+  EXPECT_EQ(mistake(with("[train]\nepoks = 3\n")),
+            "[job] job.toml:7: unknown key 'epoks' in [train]; hint: did you mean 'epochs'?");
+  EXPECT_EQ(mistake(with("[optimizer]\nlr = 3\n")),
+            "[job] job.toml:7: unknown key 'lr' in [optimizer]; hint: did you mean 'learning_rate'?");
   EXPECT_EQ(mistake(with("[checkpoint]\nmomentum = 0.9\n")),
             "[job] job.toml:7: unknown key 'momentum' in [checkpoint]; hint: 'momentum' belongs in "
             "[optimizer]");
@@ -136,7 +140,7 @@ TEST(JobFileTest, OutOfRange) {
             "[job] job.toml:7: optimizer.clip_norm must be a finite number, got nan");
   EXPECT_EQ(mistake(with("mean = [inf]\n")), "[job] job.toml:6: data.mean must be finite numbers, got [inf]");
   EXPECT_EQ(mistake(with("mean = [1, 2]\n")),
-            "[job] job.toml:6: data.mean must be none, 1 or 3 of them, got [1.0, 2.0]");
+            "[job] job.toml:6: data.mean must be a list of numbers, none, 1 or 3 of them; got [1.0, 2.0]");
   EXPECT_EQ(mistake(with("deviation = [1, 0, 1]\n")),
             "[job] job.toml:6: data.deviation must be numbers each above 0, got [1.0, 0.0, 1.0]");
   EXPECT_EQ(mistake(with("[optimizer]\nname = \"momentun\"\n")),
@@ -244,6 +248,9 @@ TEST(JobFileTest, SettingsCountAfterTheFile) {
   EXPECT_EQ(with_setting("data.mean=[]").job.data.mean, std::vector<double>{});
   EXPECT_EQ(with_setting("data.class_names=a b,c").job.data.class_names,
             (std::vector<std::string>{"a b", "c"}));
+  EXPECT_EQ(with_setting("data.batch = 8").job.data.batch, 8);
+  EXPECT_EQ(with_setting("data.folder  =  a b ").job.data.folder, "a b ");
+  EXPECT_EQ(with_setting("data.folder= a").job.data.folder, " a");
   EXPECT_TRUE(with_setting("checkpoint.keep_best=true").job.checkpoint.keep_best);
   EXPECT_EQ(with_setting("optimizer.learning_rate=1e-4").job.optimizer.learning_rate, 1e-4);
   const std::vector<JobSetting> both = {{"data.batch=8", "--set"}, {"data.batch=9", "--set"}};
@@ -260,6 +267,14 @@ TEST(JobFileTest, SettingsAreCheckedAlike) {
             "[job] --set dta.batch=1: unknown section [dta]; hint: did you mean [data]?");
   EXPECT_EQ(setting_mistake("data.batch=many"),
             "[job] --set data.batch=many: data.batch must be an integer, got many");
+  EXPECT_EQ(
+      setting_mistake("data.mean=0.1,0.2"),
+      "[job] --set data.mean=0.1,0.2: data.mean must be a list of numbers, none, 1 or 3 of them; got [0.1, "
+      "0.2]");
+  EXPECT_EQ(
+      setting_mistake("data.batch = "),
+      "[job] --set data.batch = : data.batch must be an integer, got nothing; hint: write a value behind "
+      "the =");
   EXPECT_EQ(setting_mistake("data.batch="),
             "[job] --set data.batch=: data.batch must be an integer, got nothing; hint: write a value behind "
             "the =");
