@@ -1,7 +1,6 @@
 // Time that passes only from one event to the next.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -21,7 +20,7 @@ class TimedAction {
 class VirtualTime final : public Clock {
  public:
   std::int64_t now() const override { return now_; }
-  /// `time` is not before now. The action must outlive it.
+  /// `time` is not before now; Error if it is more than 73 years from the begin. The action must outlive it.
   void schedule(std::int64_t time, TimedAction& action, std::uint64_t tag = 0);
   /// Goes to the next time at which something is due, and does the first of it; false if nothing is.
   bool advance();
@@ -46,9 +45,8 @@ class VirtualTime final : public Clock {
   std::uint64_t actions_ = 0;
 };
 
-/// Rounded to whole nanoseconds.
-inline std::int64_t nanoseconds(double seconds) {
-  return std::llround(seconds * 1e9);
-}
+/// Rounded to whole nanoseconds. Error if it is more than 104 days, which nothing that a step consists of can
+/// take.
+std::int64_t nanoseconds(double seconds);
 
 }  // namespace purine::sim
