@@ -19,6 +19,8 @@ namespace purine::train {
 namespace {
 
 constexpr double tolerance_per_step = 1e-6;
+constexpr double double_tolerance_per_step = 1e-12;
+constexpr double double_rounding = 1e-16;
 constexpr int devices_at_that = 4;
 constexpr double allowed_of_magnified = 8;
 
@@ -52,14 +54,21 @@ Comparison compare_elements(const io::HostTensor& expected, const io::HostTensor
   });
 }
 
+template <typename T>
+void change_last_bits(std::span<std::byte> bytes) {
+  T direction = std::numeric_limits<T>::infinity();
+  for (T& value : std::span<T>(reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T))) {
+    value = std::nextafter(value, direction = -direction);
+  }
+}
+
 // Rounds every weight to a neighbour of it, up or down in turn.
 void change_last_bits(Graph& graph, const Variables& variables) {
   for (const Variable& variable : graph.variables()) {
-    if (!variable.trainable() || variable.dtype() != DType::f32) continue;
+    if (!variable.trainable()) continue;
     const std::span<std::byte> bytes = variables.at(variable.path()).bytes();
-    const std::span<float> values(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
-    float direction = std::numeric_limits<float>::infinity();
-    for (float& value : values) value = std::nextafter(value, direction = -direction);
+    if (variable.dtype() == DType::f32) change_last_bits<float>(bytes);
+    if (variable.dtype() == DType::f64) change_last_bits<double>(bytes);
   }
 }
 
@@ -90,7 +99,7 @@ std::string details_of(const Job::Parallel& section) {
 
 }  // namespace
 
-double scheme_tolerance(const Job::Optimizer& optimizer, std::int64_t steps, int devices) {
+double scheme_tolerance(const Job::Optimizer& optimizer, std::int64_t steps, int devices, bool in_double) {
   const bool nesterov = optimizer.name == "nesterov";
   const double momentum = nesterov || optimizer.name == "momentum" ? optimizer.momentum : 0;
   double sum = 0;
@@ -100,7 +109,11 @@ double scheme_tolerance(const Job::Optimizer& optimizer, std::int64_t steps, int
     sum += carried;
   }
   const double more = std::max(1.0, static_cast<double>(devices) / devices_at_that);
-  return tolerance_per_step * sum * more;
+  if (!in_double) return tolerance_per_step * sum * more;
+  const bool normalizes = optimizer.name == "adam" || optimizer.name == "adamw";
+  const double of_normalizing =
+      normalizes ? optimizer.learning_rate * std::min(1.0, double_rounding / optimizer.epsilon) : 0;
+  return (double_tolerance_per_step + of_normalizing) * sum * more;
 }
 
 SchemeCheck::SchemeCheck(Runtime& runtime, LoadedJob loaded, SchemeCheckOptions options)
@@ -133,7 +146,7 @@ SchemeCheck::SchemeCheck(Runtime& runtime, LoadedJob loaded, SchemeCheckOptions 
         "and is left out");
   }
   expected_ = run_with(alone());
-  if (normalizes_batches_ && !options_.in_double) measure_magnification();
+  if (normalizes_batches_) measure_magnification();
 }
 
 void SchemeCheck::find_statistics() {
@@ -152,8 +165,9 @@ void SchemeCheck::measure_magnification() {
   if (magnification_ == 1) return;
   notes_.push_back(fmt::format(
       "batch normalisation magnifies rounding here: the last bits of the weights alone make a difference of "
-      "{:.1e}, and {:g} times that is allowed; --double is free of it, and fewer steps have less",
-      result.difference, allowed_of_magnified));
+      "{:.1e}, and {:g} times that is allowed; {}fewer steps have less",
+      result.difference, allowed_of_magnified,
+      options_.in_double ? "" : "--double has next to none of it, and "));
 }
 
 Job::Parallel SchemeCheck::alone() const {
@@ -257,8 +271,9 @@ std::optional<SchemeCheck::Outcome> SchemeCheck::try_with(const Job::Parallel& s
 
 void SchemeCheck::compare(const Outcome& got, SchemeResult& result) const {
   result.unequal_replica = got.unequal_replica;
-  const double base = magnification_ * scheme_tolerance(loaded_.job.optimizer, options_.steps,
-                                                        static_cast<int>(devices_.size()));
+  const double base =
+      magnification_ * scheme_tolerance(loaded_.job.optimizer, options_.steps,
+                                        static_cast<int>(devices_.size()), options_.in_double);
   result.tolerance = base;
   double worst = -1;
   PURINE_CHECK_EQUAL(expected_.values.size(), got.values.size());

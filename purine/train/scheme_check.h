@@ -45,8 +45,8 @@ struct SchemeCheckOptions {
 /// for Adam, which makes a whole step of a gradient that is nothing but rounding. Batch normalisation takes
 /// the statistics of all samples (parallel.synchronized_batch_normalization); schemes that can't do that are
 /// left out. It divides by deviations, which magnifies rounding, in deep networks a thousandfold a step. How
-/// much is measured: one device runs once more from weights that differ in their last bit, and in single
-/// precision such a network is allowed eight times that difference where it is above scheme_tolerance.
+/// much is measured: one device runs once more from weights that differ in their last bit, and such a network
+/// is allowed eight times that difference where it is above scheme_tolerance.
 class SchemeCheck {
  public:
   /// Runs the one device. Throws Error where the job has fewer than two devices. The runtime has them all.
@@ -101,6 +101,11 @@ class SchemeCheck {
 /// 1e-6 a step as long as no step moves a weight by more than about 1. Velocities carry a step's error on:
 /// step k then counts 1 + m + … + m^(k-1) times (one power more for Nesterov's). Sums over more than four
 /// devices are allowed as many times more.
-double scheme_tolerance(const Job::Optimizer& optimizer, std::int64_t steps, int devices);
+///
+/// In double precision, whose rounding is 5e8 times smaller, it is 1e-12 a step. Adam runs there as well, and
+/// divides a gradient that is nothing but rounding, some 1e-16, by no less than its epsilon: a step of it is
+/// allowed learning rate * 1e-16 / epsilon more.
+double scheme_tolerance(const Job::Optimizer& optimizer, std::int64_t steps, int devices,
+                        bool in_double = false);
 
 }  // namespace purine::train

@@ -17,6 +17,12 @@ TEST(SchemeCheckTest, VelocitiesCarryEarlierStepsOn) {
   EXPECT_DOUBLE_EQ(scheme_tolerance({.name = "momentum", .momentum = 0.5}, 3, 2), 4.25e-6);
   // Nesterov's look one step ahead: 1.5, 1.75 and 1.875.
   EXPECT_DOUBLE_EQ(scheme_tolerance({.name = "nesterov", .momentum = 0.5}, 3, 2), 5.125e-6);
+  EXPECT_DOUBLE_EQ(scheme_tolerance({.name = "momentum", .momentum = 0.5}, 3, 2, true), 4.25e-12);
+  const Job::Optimizer adam{.name = "adam", .learning_rate = 0.01, .epsilon = 1e-8};
+  EXPECT_DOUBLE_EQ(scheme_tolerance(adam, 2, 2, true), 2 * (1e-12 + 1e-10));
+  EXPECT_DOUBLE_EQ(scheme_tolerance({.name = "adamw", .learning_rate = 0.01, .epsilon = 1e-30}, 1, 2, true),
+                   1e-12 + 0.01)
+      << "no more than a whole step";
 }
 
 TEST(SchemeCheckTest, AReplicaThatDiffersFailsWhateverTheDifference) {
