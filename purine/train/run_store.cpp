@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "purine/io/checkpoint.h"
 #include "purine/session/agreement.h"
 #include "purine/session/rank_values.h"
 #include "purine/train/state.h"
+#include "purine/train/step_error.h"
 
 namespace purine::train {
 namespace {
@@ -18,6 +24,25 @@ namespace {
 std::string say_to_all(Runtime& runtime, const std::string& words) {
   Endpoint* endpoint = runtime.endpoint();
   return endpoint != nullptr ? endpoint->all_gather(words).front() : words;
+}
+
+bool is_finite(const io::HostTensor& tensor) {
+  return with_dtype(tensor.info.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>) {
+      const std::span<const T> values = tensor.values<T>();
+      return std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
+    }
+    return true;
+  });
+}
+
+// Loss and gradients of a step can be finite, and what the update makes of them not. The next step would
+// tell, but the newest checkpoint would hold it.
+void check_finite(std::span<const io::HostTensor> tensors, std::int64_t step) {
+  const auto found = std::find_if_not(tensors.begin(), tensors.end(), is_finite);
+  if (found == tensors.end()) return;
+  throw divergence(step, fmt::format("{} is not finite after the update, so it was not saved", found->name));
 }
 
 }  // namespace
@@ -86,6 +111,7 @@ bool RunStore::save(const RunState& state, const Variables& values) {
   saved_step_ = state.step;
   saved_evaluation_ = state.is_evaluated();
   if (runtime_.rank() != 0) return true;
+  check_finite(checkpoint.tensors, state.step);
   const Job& job = loaded_.job;
   const bool epoch_is_over = state.step % subject_.steps_per_epoch == 0;
   const EpochSums sums = epoch_is_over ? EpochSums{} : state.sums;

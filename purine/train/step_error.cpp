@@ -9,13 +9,17 @@
 
 namespace purine::train {
 
+Error divergence(std::int64_t step, std::string_view what) {
+  return Error("training", fmt::format("step {}: {}", step, what),
+               "training has diverged: try a lower optimizer.learning_rate, a longer "
+               "optimizer.warmup_epochs, or gradient clipping (optimizer.clip_norm)");
+}
+
 Error step_error(const IterationError& error) {
   const Error& cause = error.cause();
   const std::int64_t step = error.iteration() + 1;
   if (cause.component() == "check_finite") {
-    return Error("training", fmt::format("step {}: {}, so the step was not taken", step, cause.message()),
-                 "training has diverged: try a lower optimizer.learning_rate, a longer "
-                 "optimizer.warmup_epochs, or gradient clipping (optimizer.clip_norm)");
+    return divergence(step, fmt::format("{}, so the step was not taken", cause.message()));
   }
   return Error(cause.component(), fmt::format("{} (step {})", cause.message(), step), cause.hint())
       .at(cause.path())

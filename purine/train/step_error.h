@@ -4,11 +4,15 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "purine/runtime/endpoint.h"
 #include "purine/session/iteration_error.h"
 
 namespace purine::train {
+
+/// The error of a step, counted from 1, that made numbers which are not finite: `step 3: the loss is NaN, …`.
+Error divergence(std::int64_t step, std::string_view what);
 
 /// The error of a step in the words of those who train: steps count from 1, and a value that is not finite is
 /// no matter of the operator that found it, but of the step, the tensor and what to try.
