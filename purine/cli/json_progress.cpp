@@ -102,7 +102,10 @@ void JsonProgress::ended(const train::EndReport& report) {
       .add("run_folder", report.paths.folder.string());
   if (report.test) object.add("test_accuracy", report.test->accuracy).add("test_loss", report.test->loss);
   if (!report.checkpoint.empty()) object.add("checkpoint", report.checkpoint.string());
-  object.add("metrics", report.paths.metrics().string()).add("events", report.paths.events().string());
+  object.add("metrics", report.paths.metrics().string())
+      .add("metrics_are_complete", !report.metrics_error)
+      .add("events", report.paths.events().string())
+      .add("events_are_complete", !report.events_error);
   if (report.trace) object.add("trace", report.trace->string());
   if (!report.ranks.empty()) {
     std::vector<JsonObject> ranks;

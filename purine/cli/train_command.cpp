@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -67,6 +68,14 @@ void describe_ranks(Launch& launch, const Runtime& runtime, const train::LoadedJ
   output.write(json ? ranks_json(ranks) + "\n" : net::ranks_table(ranks));
 }
 
+// The error of a file that nothing but a reader depends on.
+Error with_good_news(const Error& error, const train::EndReport& report) {
+  return Error(error.component(), error.message(),
+               fmt::format("{}{}the run itself is well, and lies in {}", error.hint(),
+                           error.hint().empty() ? "" : "; ", report.paths.folder.string()))
+      .at(error.path());
+}
+
 int train(const TrainRequest& request, Launch& launch, const Attempt& job, const std::stop_token& stop) {
   const train::LoadedJob loaded = launch.agree_on(job, !request.job);
   const std::unique_ptr<Runtime> runtime = launch.make_runtime(loaded, request.run);
@@ -100,12 +109,8 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, const
                 fmt::format("standard output cannot be written: {}", std::strerror(output.error_number())),
                 fmt::format("the run itself is well, and lies in {}", report.paths.folder.string()));
   }
-  if (report.trace_error) {
-    const Error& error = *report.trace_error;
-    throw Error(error.component(), error.message(),
-                fmt::format("{}{}the run itself is well, and lies in {}", error.hint(),
-                            error.hint().empty() ? "" : "; ", report.paths.folder.string()))
-        .at(error.path());
+  for (const std::optional<Error>& error : {report.trace_error, report.metrics_error, report.events_error}) {
+    if (error) throw with_good_news(*error, report);
   }
   return report.end == train::RunEnd::interrupted ? interrupted : success;
 }

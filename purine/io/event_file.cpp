@@ -13,7 +13,7 @@
 namespace purine::io {
 namespace {
 
-constexpr std::size_t largest_pending = 65536;
+constexpr std::size_t largest_held = 65536;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -99,7 +99,7 @@ File make_file(const std::filesystem::path& folder, double time) {
 
 EventFileWriter::EventFileWriter(const std::filesystem::path& folder, const EventFileOptions& options) {
   const double time = options.time.value_or(seconds_now());
-  file_ = make_file(folder, time);
+  file_ = RecordFile(make_file(folder, time));
   Message first;
   first.add_double(event_wall_time, time);
   first.add_text(event_file_version, "brain.Event:2");
@@ -138,20 +138,15 @@ void EventFileWriter::write(std::int64_t step, std::span<const Scalar> scalars, 
   event.add_integer(event_step, step);
   event.add_message(event_summary, summary);
   add_record(event.bytes());
-  if (pending_.size() >= largest_pending) flush();
+  if (file_.held() >= largest_held) flush();
 }
 
 void EventFileWriter::add_record(std::string_view event) {
   const auto length = static_cast<std::uint64_t>(event.size());
-  pending_ += raw(length);
-  pending_ += raw(masked_checksum(raw(length)));
-  pending_ += event;
-  pending_ += raw(masked_checksum(event));
-}
-
-void EventFileWriter::flush() {
-  file_.append(bytes_of(pending_));
-  pending_.clear();
+  file_.add(raw(length));
+  file_.add(raw(masked_checksum(raw(length))));
+  file_.add(event);
+  file_.add(raw(masked_checksum(event)));
 }
 
 }  // namespace purine::io

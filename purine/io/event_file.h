@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "purine/io/file.h"
+#include "purine/io/record_file.h"
 
 namespace purine::io {
 
@@ -33,7 +33,8 @@ struct EventFileOptions {
 
 /// Writes a new event file into a folder, beside those of earlier runs of the same curves: no file is ever
 /// written by two writers. Records go out whole, in one call a flush, so a kill can cut only the last one,
-/// which TensorBoard ignores. Errors name the file.
+/// which TensorBoard ignores. Errors name the file; records that can't be written go out with later ones (see
+/// RecordFile).
 class EventFileWriter {
  public:
   /// Makes `events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER` in the folder, which is made if there is none.
@@ -49,13 +50,14 @@ class EventFileWriter {
   /// come together or flush is called.
   void write(std::int64_t step, std::span<const Scalar> scalars, std::optional<double> time = std::nullopt);
   /// Hands all records to the system, where TensorBoard sees them.
-  void flush();
+  void flush() { file_.flush(); }
+  /// After a flush: true if the file has all records.
+  bool is_whole() const { return file_.is_whole(); }
 
  private:
   void add_record(std::string_view event);
 
-  File file_;
-  std::string pending_;
+  RecordFile file_;
 };
 
 }  // namespace purine::io

@@ -103,8 +103,10 @@ void File::append(std::span<const std::byte> bytes) {
   try {
     write(bytes);
   } catch (const Error&) {
-    // A failure of this call would only hide the cause, and leaves what a failed write leaves anyway.
-    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(before));
+    // A failure of these calls would only hide the cause, and leaves what a failed write leaves anyway. The
+    // next write is to go on at the end, not behind what is cut away.
+    [[maybe_unused]] const int cut = ::ftruncate(descriptor_, static_cast<off_t>(before));
+    [[maybe_unused]] const off_t end = ::lseek(descriptor_, static_cast<off_t>(before), SEEK_SET);
     throw;
   }
 }

@@ -42,20 +42,35 @@ bool has_text(const Json& record, const Metric& metric) {
   return found != record.end() && *found == std::get<std::string>(metric.value);
 }
 
-/// How many bytes of a file's content come before the first record that MetricsWriter::resume cuts away.
-std::size_t bytes_before(std::string_view content, std::int64_t step, const std::optional<Metric>& also) {
+/// Calls a function with each record and where it begins, while that gives true.
+template <typename Function>
+void for_each_record(std::string_view content, Function&& function) {
   std::size_t begin = 0;
   for (std::size_t line_number = 1;; ++line_number) {
     const std::size_t end = content.find('\n', begin);
-    if (end == std::string_view::npos) return begin;
-    const Json record = record_of(content.substr(begin, end - begin), line_number);
-    const auto found = record["step"].get<std::int64_t>();
-    if (found >= step || (also && found == step - 1 && has_text(record, *also))) return begin;
+    if (end == std::string_view::npos) return;
+    if (!function(record_of(content.substr(begin, end - begin), line_number), begin)) return;
     begin = end + 1;
   }
 }
 
+/// How many bytes of a file's content come before the first record that MetricsWriter::resume cuts away.
+std::size_t bytes_before(std::string_view content, std::int64_t step, const std::optional<Metric>& also) {
+  std::size_t kept = content.rfind('\n') + 1;  // npos + 1 is 0
+  for_each_record(content, [&](const Json& record, std::size_t begin) {
+    const auto found = record["step"].get<std::int64_t>();
+    const bool stays = found < step && !(also && found == step - 1 && has_text(record, *also));
+    if (!stays) kept = begin;
+    return stays;
+  });
+  return kept;
+}
+
 }  // namespace
+
+void check_metrics(std::string_view content) {
+  for_each_record(content, [](const Json&, std::size_t) { return true; });
+}
 
 MetricsWriter MetricsWriter::create(const std::filesystem::path& path) {
   File file = File::create_new(path);
@@ -89,7 +104,8 @@ void MetricsWriter::write(std::int64_t step, std::span<const Metric> metrics) {
     line += "," + json_text(name) + ":" + value_text(metrics[i].value);
   }
   line += "}\n";
-  file_.append(bytes_of(line));
+  file_.add(line);
+  file_.flush();
 }
 
 }  // namespace purine::io

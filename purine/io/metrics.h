@@ -11,12 +11,17 @@
 #include <variant>
 
 #include "purine/io/file.h"
+#include "purine/io/record_file.h"
 
 namespace purine::io {
 
 /// A number keeps its exact value: it reads back as the same number of its type. Those that are not finite
 /// are written as texts (see json_number).
 using MetricValue = std::variant<std::int64_t, float, double, std::string>;
+
+/// Throws Error if a whole line of a metrics file's content is no record, which is an object with a whole
+/// number `step`; a last line that a kill cut is none.
+void check_metrics(std::string_view content);
 
 struct Metric {
   std::string_view name;
@@ -25,7 +30,7 @@ struct Metric {
 
 /// Writes `{"step":12,"loss":0.25,"phase":"train"}`, a line a record. Each record is handed to the system at
 /// once, by one call, so a kill loses nothing that was written and can cut the last line only. Errors name
-/// the file.
+/// the file; a record that can't be written goes out with a later one (see RecordFile).
 class MetricsWriter {
  public:
   /// Makes a new file; one that exists is an Error.
@@ -44,11 +49,13 @@ class MetricsWriter {
   }
   /// Waits until all records are on the disk.
   void sync() { file_.sync(); }
+  /// True if the file has all records that were written.
+  bool is_whole() const { return file_.is_whole(); }
 
  private:
   explicit MetricsWriter(File file) : file_(std::move(file)) {}
 
-  File file_;
+  RecordFile file_;
 };
 
 }  // namespace purine::io

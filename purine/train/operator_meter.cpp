@@ -40,10 +40,13 @@ OperatorMeter::OperatorMeter(std::int64_t first, std::int64_t end, const Runtime
 
 std::function<void(const RanEvent&)> OperatorMeter::hook() {
   return [this](const RanEvent& event) {
-    if (event.worker < 0) return;
-    const Program* measured = nullptr;
+    if (event.worker < 0 || !recorder_.wants(event.iteration)) return;
     // Of a session with two programs, the one that runs first is measured.
-    if (!program_.compare_exchange_strong(measured, event.program) && measured != event.program) return;
+    const Program* measured = program_.load(std::memory_order_relaxed);
+    if (measured == nullptr && program_.compare_exchange_strong(measured, event.program)) {
+      measured = event.program;
+    }
+    if (measured != event.program) return;
     recorder_.record(event.worker, event.op, event.part, event.iteration, event.begin, event.end);
   };
 }

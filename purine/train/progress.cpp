@@ -202,8 +202,10 @@ void Progress::ended(const EndReport& report) {
                            report.test->loss));
   }
   if (!report.checkpoint.empty()) print_line(fmt::format("checkpoint     {}", report.checkpoint.string()));
-  print_line(fmt::format("metrics        {}", report.paths.metrics().string()));
-  print_line(fmt::format("TensorBoard    {}", report.paths.events().string()));
+  const auto extent = [](const std::optional<Error>& error) { return error ? ", which is incomplete" : ""; };
+  print_line(
+      fmt::format("metrics        {}{}", report.paths.metrics().string(), extent(report.metrics_error)));
+  print_line(fmt::format("TensorBoard    {}{}", report.paths.events().string(), extent(report.events_error)));
   if (report.trace) print_line(fmt::format("trace          {}", report.trace->string()));
 }
 

@@ -104,6 +104,8 @@ struct EndReport {
   std::filesystem::path checkpoint = {};            ///< the newest
   std::optional<std::filesystem::path> trace = {};  ///< this process's, else the run's first
   std::optional<Error> trace_error = {};            ///< why this process's could not be written
+  std::optional<Error> metrics_error = {};          ///< why records of the metrics are missing
+  std::optional<Error> events_error = {};           ///< why records for TensorBoard are missing
   std::int64_t skipped_images = 0;                  ///< by all ranks
   double training_seconds = 0;                      ///< of this process's steps
   std::int64_t trained_images = 0;                  ///< in them, over all devices

@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "purine/data/class_counts.h"
 #include "purine/io/atomic_file.h"
 #include "purine/session/agreement.h"
 #include "purine/session/iteration_error.h"
@@ -20,13 +19,13 @@
 #include "purine/train/metrics_log.h"
 #include "purine/train/network.h"
 #include "purine/train/notes.h"
-#include "purine/train/operator_meter.h"
 #include "purine/train/parallel_section.h"
 #include "purine/train/placed_graph.h"
 #include "purine/train/rank_reports.h"
+#include "purine/train/run_data.h"
 #include "purine/train/run_description.h"
 #include "purine/train/run_folder.h"
-#include "purine/train/run_prediction.h"
+#include "purine/train/run_predictor.h"
 #include "purine/train/run_store.h"
 #include "purine/train/run_trace.h"
 #include "purine/train/step_error.h"
@@ -40,9 +39,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
-
-// Whose operators tell what a run should take.
-constexpr std::int64_t metered_steps = 8;
 
 std::int64_t next_multiple(std::int64_t value, std::int64_t of) {
   return (value / of + 1) * of;
@@ -64,16 +60,15 @@ class Trainer::Implementation {
   }
 
   const Job& job() const { return loaded_.job; }
-  std::int64_t epoch_of(std::int64_t step) const { return step / steps_per_epoch_; }
+  std::int64_t epoch_of(std::int64_t step) const { return step / data_.steps_per_epoch; }
   bool is_first() const { return runtime_.rank() == 0; }
   bool must_stop() const { return options_.stop.stop_requested(); }
   bool is_evaluated() const { return state_.is_evaluated(); }
-  bool is_over() const { return state_.step >= total_steps_; }
+  bool is_over() const { return state_.step >= data_.total_steps; }
   bool evaluation_is_due() const {
     return state_.step > 0 && (is_over() || is_due(job().train.evaluate_every));
   }
 
-  void open_data();
   void build_graph();
   void compare_ranks();
   void fit_memory(SessionOptions& options);
@@ -106,21 +101,15 @@ class Trainer::Implementation {
   TrainerOptions options_;
   std::vector<Listener*> listeners_;
 
-  data::DatasetPtr training_set_;
-  data::DatasetPtr test_set_;
-  std::shared_ptr<data::SkippedImages> skipped_;
   Notes notes_;
-  Task task_;
-  std::int64_t steps_per_epoch_ = 0;
-  std::int64_t total_steps_ = 0;
+  RunData data_;
 
   ParallelSetup setup_;
   std::optional<PlacedGraph> graph_;
   TrainingTensors tensors_;  // of the graph that runs
   GraphIdentity identity_;
-  RunTrace trace_;  // outlives the session, which calls it; so does the meter
-  std::optional<OperatorMeter> meter_;
-  trace::RunDescription description_;
+  RunTrace trace_;  // outlives the session, which calls it
+  RunPredictor predictor_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Evaluator> evaluator_;
 
@@ -138,12 +127,13 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
       loaded_(std::move(job)),
       options_(std::move(options)),
       setup_(parallel_setup(loaded_, runtime.ranks())),
-      trace_(loaded_.job, runtime) {
+      trace_(loaded_.job, runtime),
+      predictor_(runtime) {
   at_all_ranks(runtime.endpoint(), [this] {
     if (is_first() && !options_.resume && !options_.numbered_folder) {
       RunFolder::check_absent(this->job().train.run_folder);
     }
-    open_data();
+    data_ = open_data(this->job(), notes_);
     build_graph();
   });
   compare_ranks();
@@ -155,19 +145,8 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
   fit_memory(session_options);
   session_ = std::make_unique<Session>(runtime, graph_->running(), std::move(session_options));
   evaluator_ = std::make_unique<Evaluator>(
-      runtime, setup_, task_, test_set_,
-      Evaluator::Options{&*graph_, session_->shared_variables(), skipped_, tell_of_wait()});
-}
-
-void Trainer::Implementation::open_data() {
-  training_set_ = open_dataset(job(), data::Subset::train);
-  test_set_ = open_dataset(job(), data::Subset::test);
-  skipped_ = std::make_shared<data::SkippedImages>([this](const data::SkippedImages::Entry& entry) {
-    notes_.add(fmt::format("left out {}: {}", entry.path, entry.reason));
-  });
-  task_ = find_task(job(), *training_set_);
-  steps_per_epoch_ = steps_per_epoch(job(), training_set_->size());
-  total_steps_ = total_steps(job(), steps_per_epoch_);
+      runtime, setup_, data_.task, data_.test_set,
+      Evaluator::Options{&*graph_, session_->shared_variables(), data_.skipped, tell_of_wait()});
 }
 
 // All ranks have the same job, and data sets of the same content, wherever those lie.
@@ -175,17 +154,13 @@ void Trainer::Implementation::compare_ranks() {
   Endpoint* endpoint = runtime_.endpoint();
   if (endpoint == nullptr) return;
   compare_jobs(*endpoint, job());
-  compare_words(*endpoint,
-                fmt::format("has a training set of identity {:016x}", training_set_->fingerprint()),
-                "data.folder must hold the same files at every rank");
-  compare_words(*endpoint, fmt::format("has a test set of identity {:016x}", test_set_->fingerprint()),
-                "data.folder must hold the same files at every rank");
+  compare_data(*endpoint, data_);
 }
 
 void Trainer::Implementation::build_graph() {
   const PlacedGraph::Build build = [this](Graph& graph, Location device) {
-    tensors_ = build_training(training_source(graph, job(), training_set_, skipped_), job(), task_.classes,
-                              steps_per_epoch_, device);
+    tensors_ = build_training(training_source(graph, job(), data_.training_set, data_.skipped), job(),
+                              data_.task.classes, data_.steps_per_epoch, device);
   };
   graph_.emplace(setup_, build);
   identity_ = identify(graph_->written());
@@ -228,7 +203,7 @@ EndReport Trainer::Implementation::run_here() {
     if (is_complete) return;
     std::optional<MetricsLog::Resumption> resumption;
     if (options_.resume) resumption = {.step = state_.step, .evaluated = is_evaluated()};
-    log_.emplace(store_->paths(), resumption);
+    log_.emplace(store_->paths(), resumption, [this](std::string_view text) { tell(&Listener::note, text); });
     listeners_.push_back(&*log_);
   });
   report_start();
@@ -247,7 +222,7 @@ EndReport Trainer::Implementation::train() {
     }
     if (options_.stop_after > 0 && state_.step >= options_.stop_after) return end(RunEnd::stopped);
     run_steps(next_pause());
-    if (state_.step % steps_per_epoch_ == 0) {
+    if (state_.step % data_.steps_per_epoch == 0) {
       tell(&Listener::epoch, sums_.finish_epoch(state_.step, epoch_of(state_.step - 1)));
     }
     if (evaluation_is_due() && !stops()) evaluate();
@@ -256,7 +231,7 @@ EndReport Trainer::Implementation::train() {
         (every_steps > 0 && state_.step % every_steps == 0)) {
       save();
     }
-    if (state_.step % steps_per_epoch_ == 0) sums_.set_epoch({});
+    if (state_.step % data_.steps_per_epoch == 0) sums_.set_epoch({});
   }
   return end(is_evaluated() ? RunEnd::finished : RunEnd::interrupted);
 }
@@ -301,8 +276,8 @@ void Trainer::Implementation::open_store() {
   const RunStore::Folder folder = options_.resume            ? RunStore::Folder::open
                                   : options_.numbered_folder ? RunStore::Folder::make_numbered
                                                              : RunStore::Folder::make;
-  const RunStore::Subject subject{task_, training_set_->fingerprint(), identity_, graph_->variables(),
-                                  steps_per_epoch_};
+  const RunStore::Subject subject{data_.task, data_.training_set->fingerprint(), identity_,
+                                  graph_->variables(), data_.steps_per_epoch};
   store_.emplace(runtime_, loaded_, subject, folder);
   loaded_.job.train.run_folder = store_->paths().folder.string();
   if (!options_.resume) return;
@@ -323,15 +298,15 @@ void Trainer::Implementation::report_start() {
   report.paths = store_->paths();
   report.title = store_->paths().folder.filename().string();
   report.parameters = parameter_count(graph_->written());
-  report.training_images = training_set_->size();
-  report.test_images = test_set_->size();
-  report.classes = task_.classes;
-  report.channels = task_.image.channels;
-  report.height = task_.image.height;
-  report.width = task_.image.width;
-  report.steps_per_epoch = steps_per_epoch_;
+  report.training_images = data_.training_set->size();
+  report.test_images = data_.test_set->size();
+  report.classes = data_.task.classes;
+  report.channels = data_.task.image.channels;
+  report.height = data_.task.image.height;
+  report.width = data_.task.image.width;
+  report.steps_per_epoch = data_.steps_per_epoch;
   report.first_step = first_step_;
-  report.steps = total_steps_;
+  report.steps = data_.total_steps;
   report.devices = setup_.devices();
   report.scheme = std::string(setup_.scheme->name);
   report.placement = setup_.text();
@@ -339,19 +314,13 @@ void Trainer::Implementation::report_start() {
   report.peak_bytes = session_->peak_bytes() + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
   if (const std::string note = graph_->memory_text(); !note.empty()) tell(&Listener::note, note);
-  const std::vector<std::string> doubts =
-      data::doubts_about(training_set_->class_names(), data::class_counts(*training_set_));
-  if (!doubts.empty()) {
-    tell(&Listener::note,
-         fmt::format("are the training set's labels right? {}; `purine data check {}` tells more",
-                     fmt::join(doubts, "; "), job().data.folder));
-  }
+  if (const auto doubt = doubt_about_labels(job(), data_)) tell(&Listener::note, *doubt);
   const Job::Trace& trace = job().trace;
-  if (trace.steps > 0 && trace.first_step >= total_steps_) {
+  if (trace.steps > 0 && trace.first_step >= data_.total_steps) {
     tell(&Listener::note,
          fmt::format("no step will be traced: trace.first_step is {}, and the run ends after "
                      "{} steps",
-                     trace.first_step, total_steps_));
+                     trace.first_step, data_.total_steps));
   }
   if (is_over()) {
     // A learning rate that falls over the whole run has none left for more.
@@ -375,7 +344,7 @@ std::size_t Trainer::Implementation::shared_bytes() const {
 // The step at which something is to be done that needs all steps before it to be finished: the end of an
 // epoch, a checkpoint, the end.
 std::int64_t Trainer::Implementation::next_pause() const {
-  std::int64_t pause = std::min(total_steps_, next_multiple(state_.step, steps_per_epoch_));
+  std::int64_t pause = std::min(data_.total_steps, next_multiple(state_.step, data_.steps_per_epoch));
   if (job().checkpoint.every_steps > 0) {
     pause = std::min(pause, next_multiple(state_.step, job().checkpoint.every_steps));
   }
@@ -416,12 +385,12 @@ void Trainer::Implementation::take_step(const Step& step, double seconds) {
   pass_on_notes();
   tell(&Listener::step, report);
   if (state_.step % job().train.report_every == 0 || is_over()) {
-    tell(&Listener::progress, sums_.take_progress(report, total_steps_));
+    tell(&Listener::progress, sums_.take_progress(report, data_.total_steps));
   }
 }
 
 bool Trainer::Implementation::is_due(std::int64_t every_epochs) const {
-  return every_epochs > 0 && state_.step % (every_epochs * steps_per_epoch_) == 0;
+  return every_epochs > 0 && state_.step % (every_epochs * data_.steps_per_epoch) == 0;
 }
 
 void Trainer::Implementation::evaluate() {
@@ -461,34 +430,35 @@ std::function<void(const RankWait&)> Trainer::Implementation::tell_of_wait() {
   };
 }
 
-// What is traced, and the operators of a few steps, by which a run over several ranks is judged.
+// What is traced, and what the run is judged by.
 std::function<void(const RanEvent&)> Trainer::Implementation::hook() {
-  if (runtime_.ranks() == 1) return trace_.hook();
-  meter_.emplace(0, metered_steps, runtime_);
-  return [traced = trace_.hook(), metered = meter_->hook()](const RanEvent& event) {
-    if (traced) traced(event);
-    metered(event);
+  std::function<void(const RanEvent&)> traced = trace_.hook();
+  std::function<void(const RanEvent&)> measured = predictor_.hook();
+  if (!traced || !measured) return traced ? traced : measured;
+  return [traced = std::move(traced), measured = std::move(measured)](const RanEvent& event) {
+    traced(event);
+    measured(event);
   };
 }
 
 void Trainer::Implementation::describe() {
-  if (!meter_ && trace_.end() == 0) return;
-  description_ = describe_run(runtime_, setup_, task_.image, task_.classes, options_.links);
-  trace_.describe(description_);
-  if (!meter_) return;
-  constexpr std::int64_t warm_up = 2;  // the first steps take longer
-  meter_->set_iterations(state_.step + warm_up, state_.step + warm_up + metered_steps);
+  if (!predictor_.measures() && trace_.end() == 0) return;
+  const trace::RunDescription run =
+      describe_run(runtime_, setup_, data_.task.image, data_.task.classes, options_.links);
+  trace_.describe(run);
+  predictor_.begin(run, state_.step);
 }
 
 std::optional<RunPrediction> Trainer::Implementation::predict() {
-  if (!meter_ || state_.step == first_step_) return std::nullopt;
+  if (state_.step == first_step_) return std::nullopt;
   const BuildJob build = [this](const Job& job, Graph& graph, Location device) {
-    build_training(training_source(graph, job, training_set_), job, task_.classes, steps_per_epoch_, device);
+    build_training(training_source(graph, job, data_.training_set), job, data_.task.classes,
+                   data_.steps_per_epoch, device);
   };
   // At rank 0, which alone counts them.
   const double images = static_cast<double>(std::max<std::int64_t>(sums_.trained_images(), 1));
-  return predict_run(runtime_, description_, *meter_, build,
-                     sums_.training_seconds() * static_cast<double>(job().data.batch) / images);
+  return predictor_.predict(runtime_, build,
+                            sums_.training_seconds() * static_cast<double>(job().data.batch) / images);
 }
 
 EndReport Trainer::Implementation::end(RunEnd reason) {
@@ -509,8 +479,13 @@ EndReport Trainer::Implementation::end(RunEnd reason) {
   if (Endpoint* endpoint = runtime_.endpoint()) {
     report.ranks = gather_rank_reports(*endpoint, transfers_);
   }
+  if (log_) {
+    log_->flush();
+    report.metrics_error = log_->metrics_error();
+    report.events_error = log_->events_error();
+  }
   report.prediction = predict();
-  report.skipped_images = static_cast<std::int64_t>(gather_skipped(runtime_, job(), *skipped_).size());
+  report.skipped_images = static_cast<std::int64_t>(gather_skipped(runtime_, job(), *data_.skipped).size());
   report.training_seconds = sums_.training_seconds();
   report.trained_images = sums_.trained_images();
   report.devices = static_cast<int>(setup_.devices().size());

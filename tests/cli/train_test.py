@@ -6,6 +6,8 @@ import json
 import os
 import pty
 import re
+import resource
+import signal
 import struct
 import subprocess
 import termios
@@ -138,6 +140,28 @@ class TrainTest(CommandTest):
                                 r"hint: the run itself is well, and lies in runs/job$")
         self.assertEqual(self.checkpoints("runs/job")[-1].name, "step-00000016.safetensors")
 
+    def test_training_goes_on_when_its_metrics_cannot_be_written(self):
+        """As on a full disk: a limit that checkpoints are below of, and these metrics, of a run that began so, are not."""
+        write_idx(self.folder / "set")
+        self.write_job(train={"report_every": 1})
+        self.purine("train", "job.toml", "--run-folder", "reference")
+        reference = self.checkpoints("reference")[-1].read_bytes()
+        limit = 2 * len(reference)
+        self.purine("train", "job.toml", "--stop-after", 2)
+        metrics = self.folder / "runs/job/metrics.jsonl"
+        begun = json.dumps({"step": 0, "text": "x" * limit}) + "\n"
+        metrics.write_text(begun, encoding="utf-8")
+        result = self.purine("train", "job.toml", "--resume", "--json", status=1, restore_signals=False, preexec_fn=lambda: (
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
+        cause = "[file] runs/job/metrics.jsonl: cannot write: File too large"
+        notes = [line["text"] for line in result.json_lines() if line["event"] == "note"]
+        self.assertEqual(notes, ["the run goes on, but not all of its metrics are on the disk: " + cause])
+        end = result.json_lines()[-1]
+        self.assertEqual((end["end"], end["metrics_are_complete"], end["events_are_complete"]), ("finished", False, True))
+        self.assertEqual(result.error, cause + "; hint: the run itself is well, and lies in runs/job\n")
+        self.assertEqual(self.checkpoints("runs/job")[-1].read_bytes(), reference)
+        self.assertEqual(metrics.read_text(encoding="utf-8"), begun)
+
     def test_a_full_trace_says_so(self):
         write_idx(self.folder / "set")
         self.write_job(train={"steps": 40, "epochs": 10}, trace={"steps": 40, "first_step": 0, "megabytes": 1})
@@ -263,6 +287,15 @@ class TrainTest(CommandTest):
                          "[evaluation] the test loss after step 1 is not finite; hint: the weights have diverged: "
                          "train with a lower optimizer.learning_rate, a longer optimizer.warmup_epochs, or gradient "
                          "clipping (optimizer.clip_norm)")
+
+    def test_weights_that_are_not_finite_are_not_saved(self):
+        """Loss and gradients of the step are finite; what the update makes of them is not."""
+        write_idx(self.folder / "set")
+        self.write_job(optimizer={"name": "sgd", "learning_rate": 1e39, "schedule": "constant", "warmup_epochs": 0})
+        self.assertRegex(self.error_of("train", "job.toml", "--stop-after", 1, status=1),
+                         r"^\[training\] step 1: small_convnet/\S+ is not finite after the update, so it was not saved; hint: "
+                         r"training has diverged: try a lower optimizer\.learning_rate, ")
+        self.assertEqual(self.checkpoints("runs/job"), [])
 
     def test_a_loss_that_is_not_finite_stops_the_run(self):
         write_idx(self.folder / "set")

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,6 +74,15 @@ std::string text_from_child(Function&& function) {
   ::close(ends[0]);
   child.wait();
   return text;
+}
+
+/// In a child: from now on a file can't grow past this many bytes, as on a full disk. RLIM_INFINITY ends it.
+inline void limit_files(rlim_t bytes) {
+  rlimit limit{};
+  PURINE_CHECK(::getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  limit.rlim_cur = bytes;
+  ::signal(SIGXFSZ, SIG_IGN);
+  PURINE_CHECK(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
 }  // namespace purine::test

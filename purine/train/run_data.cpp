@@ -1,0 +1,42 @@
+#include "purine/train/run_data.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "purine/data/class_counts.h"
+#include "purine/session/agreement.h"
+
+namespace purine::train {
+
+RunData open_data(const Job& job, Notes& notes) {
+  RunData data;
+  data.training_set = open_dataset(job, data::Subset::train);
+  data.test_set = open_dataset(job, data::Subset::test);
+  data.skipped = std::make_shared<data::SkippedImages>([&notes](const data::SkippedImages::Entry& entry) {
+    notes.add(fmt::format("left out {}: {}", entry.path, entry.reason));
+  });
+  data.task = find_task(job, *data.training_set);
+  data.steps_per_epoch = steps_per_epoch(job, data.training_set->size());
+  data.total_steps = total_steps(job, data.steps_per_epoch);
+  return data;
+}
+
+void compare_data(Endpoint& endpoint, const RunData& data) {
+  const auto compare = [&](const char* what, const data::Dataset& set) {
+    compare_words(endpoint, fmt::format("has a {} set of identity {:016x}", what, set.fingerprint()),
+                  "data.folder must hold the same files at every rank");
+  };
+  compare("training", *data.training_set);
+  compare("test", *data.test_set);
+}
+
+std::optional<std::string> doubt_about_labels(const Job& job, const RunData& data) {
+  const std::vector<std::string> doubts =
+      data::doubts_about(data.training_set->class_names(), data::class_counts(*data.training_set));
+  if (doubts.empty()) return std::nullopt;
+  return fmt::format("are the training set's labels right? {}; `purine data check {}` tells more",
+                     fmt::join(doubts, "; "), job.data.folder);
+}
+
+}  // namespace purine::train
