@@ -130,13 +130,14 @@ std::optional<std::filesystem::path> trace_path(const BenchRequest& request) {
   return std::nullopt;
 }
 
-void check_outputs(const BenchRequest& request) {
-  const std::string command = "purine bench";
-  if (request.save) check_output(command, "--save", *request.save);
-  if (request.report) check_output(command, "--report", *request.report);
+void check_files(const BenchRequest& request) {
+  std::vector<Output> outputs;
+  if (request.save) outputs.push_back({"--save", *request.save});
+  if (request.report) outputs.push_back({"--report", *request.report});
   if (const auto trace = trace_path(request)) {
-    check_output(command, request.trace ? "--trace" : "--report", *trace);
+    outputs.push_back({request.trace ? "--trace" : "--report, whose trace is", *trace});
   }
+  check_outputs("purine bench", outputs);
 }
 
 int bench(const BenchRequest& request, Launch& launch) {
@@ -151,7 +152,7 @@ int bench(const BenchRequest& request, Launch& launch) {
       throw Error("command", error.message(), error.hint()).at("purine bench");
     }
     job = bench_job(request);
-    if (launch.is_first()) check_outputs(request);
+    if (launch.is_first()) check_files(request);
     made = train::parallel_setup(*job, launch.ranks());
   });
   const models::Model& model = *found;
@@ -273,7 +274,8 @@ int bench(const BenchRequest& request, Launch& launch) {
       train::bytes_text(session.peak_bytes()), ready_seconds);
   if (setup.is_divided()) fmt::print("{} devices: {}\n", setup.devices().size(), setup.text());
   if (const std::string text = placed->memory_text(); !text.empty()) fmt::print("{}\n", text);
-  fmt::print("{:.2f} images/s median, {:.2f} best, over {} steps\n", median_rate, best_rate, request.steps);
+  fmt::print("{:.2f} images/s median, {:.2f} best, over {} step{}\n", median_rate, best_rate, request.steps,
+             request.steps == 1 ? "" : "s");
   for (std::size_t rank = 0; launch.endpoint() != nullptr && rank < ranks.size(); ++rank) {
     fmt::print("rank {} at {}: {}\n", rank, launch.endpoint()->host(static_cast<int>(rank)),
                train::transfers_text(ranks[rank].transfers));

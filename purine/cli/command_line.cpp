@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -269,7 +270,9 @@ void CommandLine::add_check() {
   command->add_option("JOB", check_.job, "the job file, or a run folder")->required();
   CLI::Option* schemes =
       command->add_flag("--schemes", check_.schemes, "compare all schemes with one device");
-  command->add_flag("--double", check_.in_double, "compute in double precision: slowly, but free of rounding")
+  command
+      ->add_flag("--double", check_.in_double,
+                 "compute in double precision: slowly, with next to no rounding")
       ->needs(schemes);
   command->add_option("--steps", check_.steps, "steps to run; default: 1, with --schemes 3 in each")
       ->type_name("N")
@@ -342,6 +345,17 @@ void CommandLine::explain(const CLI::ParseError& error) {
   throw command_error(name, error.what(), hint);
 }
 
+// As of a script's variable that isn't set.
+void CommandLine::refuse_empty_values() {
+  const auto [command, name] = innermost(app_);
+  for (const CLI::Option* option : command->get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (std::find(values.begin(), values.end(), "") == values.end()) continue;
+    throw command_error(name, option->get_name() + " is empty",
+                        option->get_positional() ? "name one" : "give a value, or leave it out");
+  }
+}
+
 Request CommandLine::parse(int argc, const char* const* argv) {
   try {
     app_.parse(argc, argv);
@@ -352,6 +366,7 @@ Request CommandLine::parse(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     explain(error);
   }
+  refuse_empty_values();
   for (const auto& [command, make] : commands_) {
     if (command->parsed()) return make();
   }

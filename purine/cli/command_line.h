@@ -52,6 +52,7 @@ class CommandLine {
   void add_run_options(CLI::App* command, RunRequest& run);
   void add_scheme_options(CLI::App* command, RunRequest& run);
   [[noreturn]] void explain(const CLI::ParseError& error);
+  void refuse_empty_values();
 
   CLI::App app_;
   std::vector<std::pair<CLI::App*, std::function<Request()>>> commands_;

@@ -6,6 +6,19 @@
 namespace purine::cli {
 namespace {
 
+// Of train.memory_limit, but 0.
+CLI::Validator megabytes() {
+  constexpr double most = 1e9;
+  return CLI::Validator(
+      [=](const std::string& text) {
+        double value = 0;
+        const bool good = CLI::detail::lexical_cast(text, value);
+        if (good && value > 0 && value <= most) return std::string();
+        return fmt::format("must be a number above 0 and at most {:.0f}, got {}", most, text);
+      },
+      "");
+}
+
 // `3,224,224`.
 std::vector<std::int64_t> read_image_size(const std::string& text) {
   std::vector<std::int64_t> extents;
@@ -98,7 +111,7 @@ void CommandLine::add_bench() {
       ->add_option("--memory-limit", bench_.memory_limit,
                    "megabytes that a step may need, as train.memory_limit")
       ->type_name("MB")
-      ->check(CLI::PositiveNumber);
+      ->check(megabytes());
   command->add_option("--optimizer", bench_.optimizer, "the update rule; default: momentum")
       ->type_name("NAME")
       ->check(CLI::IsMember({"sgd", "momentum", "nesterov", "adam", "adamw"}));

@@ -19,6 +19,7 @@
 #include "purine/train/checkpoints.h"
 #include "purine/train/evaluator.h"
 #include "purine/train/job_mistake.h"
+#include "purine/train/network.h"
 #include "purine/train/progress.h"
 #include "purine/train/rank_reports.h"
 #include "purine/train/state.h"
@@ -39,6 +40,7 @@ Source read_checkpoint(const EvaluateRequest& request, const train::LoadedJob& l
     if (!launch.is_first()) return;
     source.path = train::find_checkpoint(loaded.job.train.run_folder, request.checkpoint);
     source.checkpoint = io::load_checkpoint(source.path);
+    train::check_network(source.checkpoint.manifest, source.path, loaded.job);
   });
   if (launch.endpoint() == nullptr) return source;
   io::Manifest& manifest = source.checkpoint.manifest;
@@ -49,6 +51,18 @@ Source read_checkpoint(const EvaluateRequest& request, const train::LoadedJob& l
   manifest.epoch = said[2];
   manifest.extra = said[3];
   return source;
+}
+
+// A checkpoint that was named may be the mistake as well as the images.
+void check_images(const Source& source, const train::Task& task, const train::Job& job,
+                  const data::Dataset& test_set) {
+  const data::ImageSize image = train::test_image_size(job, test_set);
+  if (image == task.image) return;
+  throw Error("checkpoint",
+              fmt::format("is of a network for images of {}, and the job makes test images of {}",
+                          train::size_text(task.image), train::size_text(image)),
+              "name a checkpoint of this job, or set crop and crop_size in [data]")
+      .at(source.path.string());
 }
 
 void print_report(const EvaluateRequest& request, const train::ParallelSetup& setup,
@@ -83,7 +97,10 @@ int evaluate(const EvaluateRequest& request, Launch& launch, const train::Loaded
   const std::unique_ptr<Runtime> runtime = launch.make_runtime(loaded, request.run);
   const auto skipped = std::make_shared<data::SkippedImages>();
   data::DatasetPtr test_set;
-  at_all_ranks(launch.endpoint(), [&] { test_set = train::open_dataset(loaded.job, data::Subset::test); });
+  at_all_ranks(launch.endpoint(), [&] {
+    test_set = train::open_dataset(loaded.job, data::Subset::test);
+    if (request.checkpoint) check_images(source, task, loaded.job, *test_set);
+  });
   train::Evaluator evaluator(*runtime, setup, task, test_set, {.skipped = skipped});
   try {
     train::set_values(*runtime, evaluator.graph().variables(), evaluator.session().variables(),

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -10,7 +11,6 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/output_path.h"
 #include "purine/core/error.h"
-#include "purine/core/nearest.h"
 #include "purine/graph/dot.h"
 #include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
@@ -62,21 +62,20 @@ train::PlacedGraph build_job(const GraphRequest& request, const train::LoadedJob
   return placed;
 }
 
-train::PlacedGraph build_model(const GraphRequest& request) {
-  std::vector<std::string> names;
-  for (const models::Model& model : models::all_models()) names.emplace_back(model.name);
-  if (std::find(names.begin(), names.end(), request.target) == names.end()) {
-    const std::string meant = nearest(request.target, names);
-    throw Error("command", "is neither a job file nor a model",
-                meant.empty() ? fmt::format("models are {}", fmt::join(names, ", "))
-                              : fmt::format("did you mean '{}'?", meant))
-        .at(request.target);
+const models::Model& find_model(const std::string& target) {
+  try {
+    return models::find_model(target);
+  } catch (const Error& error) {
+    throw Error("command", "is neither a job file nor a model", error.hint()).at(target);
   }
+}
+
+train::PlacedGraph build_model(const GraphRequest& request) {
+  const models::Model& model = find_model(request.target);
   if (!request.settings.empty()) {
     throw Error("command", "sets a key of a job, and a model has none", "name a job file")
         .at(request.settings.front().origin);
   }
-  const models::Model& model = models::find_model(request.target);
   const train::LoadedJob loaded =
       with_batch(model_job(request.target, with_parallel_options({}, request.run)),
                  std::max<std::int64_t>(request.batch, 1));
@@ -115,7 +114,15 @@ std::string text_of(Graph& graph, const GraphRequest& request) {
 }  // namespace
 
 int graph(const GraphRequest& request) {
-  if (request.output) check_output("purine graph", "--output", *request.output);
+  const bool is_drawn = request.format == GraphFormat::svg || request.format == GraphFormat::dot;
+  if (request.most_vertices && !is_drawn) {
+    throw Error("command", "--vertices is of drawings", "take --format svg or dot with it")
+        .at("purine graph");
+  }
+  if (request.output) {
+    check_outputs("purine graph", std::array{Output{"--output", *request.output}},
+                  std::array{std::filesystem::path(request.target)});
+  }
   train::PlacedGraph placed = [&] {
     if (!is_file_or_folder(request.target)) return build_model(request);
     const train::LoadedJob loaded = with_batch(

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -63,7 +64,9 @@ void print_text(const PlanRequest& request, const std::vector<train::PlannedRun>
 }  // namespace
 
 int plan(const PlanRequest& request) {
-  if (request.output) check_output("purine plan", "--output", *request.output);
+  if (request.output) {
+    check_outputs("purine plan", std::array{Output{"--output", *request.output}}, files_of(request.target));
+  }
   const SimulatedTarget target = load_simulated_target(request.target);
   train::PlanOptions options;
   options.simulation.costs = target.costs ? &*target.costs : nullptr;

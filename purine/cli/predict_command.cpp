@@ -40,7 +40,10 @@ void print_prediction(const std::string& image, const std::vector<train::Predict
 int predict(const PredictRequest& request) {
   std::error_code error;
   if (!std::filesystem::is_directory(request.run_folder, error)) {
-    throw Error("run folder", "does not exist", "train a network first").at(request.run_folder);
+    const bool exists = std::filesystem::exists(request.run_folder, error);
+    throw Error("run folder", exists ? "is not a folder" : "does not exist",
+                exists ? "name the run's folder" : "train a network first")
+        .at(request.run_folder);
   }
   train::LoadedJob loaded = load_job(request.run_folder, {}, {});
   const std::string& wanted = request.run.devices;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -7,7 +8,9 @@
 #include "purine/cli/commands.h"
 #include "purine/cli/output_path.h"
 #include "purine/cli/run_report.h"
+#include "purine/core/error.h"
 #include "purine/io/file.h"
+#include "purine/io/metrics.h"
 
 namespace purine::cli {
 
@@ -24,7 +27,10 @@ int report(const ReportRequest& request) {
   } else {
     output.replace_extension(".html");
   }
-  check_output("purine report", "--output", output);
+  std::vector<std::filesystem::path> inputs = traces;
+  if (request.job) inputs.emplace_back(*request.job);
+  if (request.metrics) inputs.emplace_back(*request.metrics);
+  check_outputs("purine report", std::array{Output{"--output", output}}, inputs);
   trace::ReportContext context;
   if (is_run) {
     context = context_of(first);
@@ -32,7 +38,14 @@ int report(const ReportRequest& request) {
     context.title = first.stem().string();
   }
   if (request.job) context.job = io::read_file(*request.job);
-  if (request.metrics) context.metrics = io::read_file(*request.metrics);
+  if (request.metrics) {
+    context.metrics = io::read_file(*request.metrics);
+    try {
+      io::check_metrics(context.metrics);
+    } catch (const Error& mistake) {
+      throw mistake.at(*request.metrics);
+    }
+  }
   write_report(traces, context, output);
   fmt::print("{}\n", output.string());
   return success;

@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <variant>
 
 #include "purine/cli/commands.h"
@@ -65,6 +66,10 @@ void occupy_standard_streams() {
   }
 }
 
+Error unwritable_output() {
+  return Error("output", "standard output cannot be written");
+}
+
 bool is_about_usage(const Error& error) {
   return error.component() == "command" || error.component() == "job" || error.component() == "cluster" ||
          error.component() == "run folder";
@@ -82,6 +87,10 @@ Complaint complaint_about(const std::exception_ptr& error) {
   } catch (const std::logic_error& bug) {
     return {failure,
             fmt::format("[bug] {}; hint: this is a mistake in purine, not in your input", bug.what())};
+  } catch (const std::system_error& system) {
+    // What printing throws says of neither file nor reason that a user would know.
+    if (std::ferror(stdout) != 0) return {failure, unwritable_output().what()};
+    return {failure, fmt::format("[system] {}", system.what())};
   } catch (const std::exception& any) {
     return {failure, fmt::format("[system] {}", any.what())};
   }
@@ -99,7 +108,7 @@ int run_command(int argc, const char* const* argv) {
     const int status = std::visit([](const auto& any) { return call(any); }, request);
     // Output that could not be written (a full disk, a closed pipe) is a failure too.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      throw Error("output", "standard output cannot be written");
+      throw unwritable_output();
     }
     return status;
   } catch (...) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -11,6 +12,7 @@
 #include "purine/cli/json_object.h"
 #include "purine/cli/output_path.h"
 #include "purine/cli/simulated_target.h"
+#include "purine/core/one_line.h"
 #include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
 #include "purine/trace/read_traces.h"
@@ -97,11 +99,11 @@ void print_rest(std::size_t rows) {
 void print_text(const SimulateRequest& request, const train::SimulatedJob& job, const sim::Cluster& cluster,
                 const train::SimulatedImages& images) {
   const sim::SimulationResult& result = job.result;
-  fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} classes{}\n", request.target.target,
-             train::count_text(job.parameters), job.batch, images.image.channels, images.image.height,
-             images.image.width, images.classes,
+  fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} classes{}\n",
+             one_line(request.target.target), train::count_text(job.parameters), job.batch,
+             images.image.channels, images.image.height, images.image.width, images.classes,
              images.are_known ? "" : " (the data set isn't here: what the model is made for)");
-  fmt::print("{}: {}\n", cluster.name, job.setup);
+  fmt::print("{}: {}\n", one_line(cluster.name), job.setup);
   fmt::print("\nstep {:.3f} ms, {:.2f} images/s", result.step_seconds * 1e3, job.images_per_second);
   if (job.speed_up()) {
     fmt::print(": {:.2f} times one device with its share of the batch ({:.2f}), efficiency {:.1f}%",
@@ -179,7 +181,9 @@ void write_traces(const std::filesystem::path& path, const SimulateRequest& requ
 }  // namespace
 
 int simulate(const SimulateRequest& request) {
-  if (request.trace) check_output("purine simulate", "--trace", *request.trace);
+  if (request.trace) {
+    check_outputs("purine simulate", std::array{Output{"--trace", *request.trace}}, files_of(request.target));
+  }
   const SimulatedTarget target = load_simulated_target(request.target);
   train::SimulatedJobOptions options;
   options.simulation.steps = request.steps;

@@ -37,6 +37,12 @@ train::LoadedJob load(const TargetRequest& request) {
 
 }  // namespace
 
+std::vector<std::filesystem::path> files_of(const TargetRequest& request) {
+  std::vector<std::filesystem::path> files = {request.target, request.cluster};
+  if (request.costs) files.emplace_back(*request.costs);
+  return files;
+}
+
 SimulatedTarget load_simulated_target(const TargetRequest& request) {
   SimulatedTarget target{
       .cluster = sim::read_cluster(request.cluster), .loaded = load(request), .images = {}};

@@ -1,7 +1,9 @@
 // What a command line asks to be simulated.
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "purine/cli/requests.h"
 #include "purine/sim/cluster.h"
@@ -20,5 +22,8 @@ struct SimulatedTarget {
 
 /// Throws Error for a target that is neither a job file nor a model, and for whatever is wrong in the files.
 SimulatedTarget load_simulated_target(const TargetRequest& request);
+
+/// The files that it reads, and perhaps a model's name.
+std::vector<std::filesystem::path> files_of(const TargetRequest& request);
 
 }  // namespace purine::cli

@@ -270,7 +270,8 @@ class Builder {
       const Json json = Json::parse(line, nullptr, false);
       if (!json.is_object() || !json.contains("step")) continue;
       metrics_.push_back(json.dump());
-      if (json.value("phase", "") == "test" && json.contains("accuracy") && json.at("accuracy").is_number()) {
+      if (json.contains("phase") && json.at("phase") == "test" && json.contains("accuracy") &&
+          json.at("accuracy").is_number()) {
         test_accuracy_ = fmt::format("{:.2f}%", 100 * json.at("accuracy").get<double>());
       }
     }

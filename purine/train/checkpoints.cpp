@@ -122,11 +122,32 @@ std::optional<EvaluationReport> evaluation_of(const io::Manifest& manifest,
   });
 }
 
+namespace {
+
+// It has only what decides the results, which the data set's folder doesn't.
+Job job_of(const io::Manifest& manifest, const std::filesystem::path& path, const std::string& data_folder) {
+  const std::vector<JobSetting> settings = {{"data.folder=" + data_folder, path.string()}};
+  return parse_job(manifest.job, path.string(), settings).job;
+}
+
+}  // namespace
+
+void check_network(const io::Manifest& manifest, const std::filesystem::path& path, const Job& job) {
+  std::string trained;
+  try {
+    trained = job_of(manifest, path, job.data.folder).model.name;
+  } catch (const Error&) {
+    return;  // written by another version, which had other keys; its variables tell
+  }
+  if (trained == job.model.name) return;
+  throw Error("checkpoint", fmt::format("is of the network {}, and the job's is {}", trained, job.model.name),
+              "name a checkpoint of the job's network, or a job with the checkpoint's")
+      .at(path.string());
+}
+
 void check_resumable(const io::Manifest& manifest, const std::filesystem::path& path, const LoadedJob& job,
                      std::uint64_t data_fingerprint, const GraphIdentity& graph) {
-  // The stored job has only what decides the results; the rest is taken from the job at hand.
-  const std::vector<JobSetting> settings = {{"data.folder=" + job.job.data.folder, path.string()}};
-  check_resumable(parse_job(manifest.job, path.string(), settings).job, job);
+  check_resumable(job_of(manifest, path, job.job.data.folder), job);
   const auto stored =
       read_entry(manifest, path, data_key, [](const Json& json) { return json.get<std::string>(); });
   if (stored != hexadecimal(data_fingerprint)) {

@@ -42,6 +42,9 @@ std::optional<EvaluationReport> evaluation_of(const io::Manifest& manifest,
 void check_resumable(const io::Manifest& manifest, const std::filesystem::path& path, const LoadedJob& job,
                      std::uint64_t data_fingerprint, const GraphIdentity& graph);
 
+/// Throws Error where a checkpoint is of another network than the job names.
+void check_network(const io::Manifest& manifest, const std::filesystem::path& path, const Job& job);
+
 /// The checkpoint that a user means: the given file or, without one, the newest of the run folder. Throws
 /// Error if there is none.
 std::filesystem::path find_checkpoint(const std::filesystem::path& run_folder,

@@ -285,7 +285,7 @@ std::vector<JobKey> train_keys() {
            "backward "
            "pass instead of being kept; the results are the same. 0: no limit.",
        .member = member(&Job::train, &Train::memory_limit),
-       .range = at_least(0),
+       .range = between(0, 1e9),
        .on_resume = may_change},
       {.section = "train",
        .name = "run_folder",

@@ -210,10 +210,6 @@ data::ImageSize image_size(const Job& job, const data::Augmentation& augmentatio
   }
 }
 
-std::string text_of(const data::ImageSize& image) {
-  return fmt::format("{} x {} x {}", image.channels, image.height, image.width);
-}
-
 // The network for a batch of images.
 models::Network build_network(const Job& job, Tensor image, std::int64_t classes, nn::Mode mode) {
   try {
@@ -223,7 +219,7 @@ models::Network build_network(const Job& job, Tensor image, std::int64_t classes
     throw JobMistake(
         "model.name",
         fmt::format("is \"{}\", which cannot take images of {}: {}{}{}", job.model.name,
-                    text_of({shape[1], shape[2], shape[3]}), cause.path(), cause.path().empty() ? "" : ": ",
+                    size_text({shape[1], shape[2], shape[3]}), cause.path(), cause.path().empty() ? "" : ": ",
                     cause.message()),
         "take another network, or images of another size (resize, crop and crop_size in [data])");
   }
@@ -253,11 +249,19 @@ Task find_task(const Job& job, const data::Dataset& training_set) {
   return task;
 }
 
+data::ImageSize test_image_size(const Job& job, const data::Dataset& test_set) {
+  return image_size(job, evaluation_augmentation(job), test_set);
+}
+
+std::string size_text(const data::ImageSize& image) {
+  return fmt::format("{} x {} x {}", image.channels, image.height, image.width);
+}
+
 void check_test_images(const Job& job, const Task& task, const data::Dataset& test_set) {
-  const data::ImageSize image = image_size(job, evaluation_augmentation(job), test_set);
+  const data::ImageSize image = test_image_size(job, test_set);
   if (image == task.image) return;
-  const std::string difference =
-      fmt::format("makes test images of {}, and the network is for {}", text_of(image), text_of(task.image));
+  const std::string difference = fmt::format("makes test images of {}, and the network is for {}",
+                                             size_text(image), size_text(task.image));
   if (job.data.evaluation_resize > 0) {
     throw JobMistake("data.evaluation_resize",
                      fmt::format("is {}, which {}", job.data.evaluation_resize, difference),

@@ -42,6 +42,10 @@ data::Augmentation prediction_augmentation(const Job& job, const Task& task);
 /// The task that the job's training set sets. It is a mistake where the job names fewer classes or outputs
 /// than the set has classes, or means and deviations for another number of channels than its images have.
 Task find_task(const Job& job, const data::Dataset& training_set);
+/// What evaluation makes of the test set's images.
+data::ImageSize test_image_size(const Job& job, const data::Dataset& test_set);
+/// `3 x 224 x 224`: channels, height and width.
+std::string size_text(const data::ImageSize& image);
 /// Throws where the images of the test set don't become what the network takes.
 void check_test_images(const Job& job, const Task& task, const data::Dataset& test_set);
 

@@ -14,6 +14,7 @@ Predictor::Predictor(Runtime& runtime, const Job& job, const io::Checkpoint& che
                      const std::filesystem::path& path, Location device)
     : task_(task_of(checkpoint.manifest, path)),
       augmenter_(prediction_augmentation(job, task_), std::nullopt) {
+  check_network(checkpoint.manifest, path, job);
   image_ =
       graph_.input("image", {{1, task_.image.channels, task_.image.height, task_.image.width}, DType::f32});
   probabilities_ = build_prediction(image_, job, task_.classes, device);

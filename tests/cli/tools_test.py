@@ -204,7 +204,7 @@ class ToolsTest(CommandTest):
         events = json.loads((self.folder / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
         self.assertEqual({event["args"]["iteration"] for event in events if event["ph"] == "X"}, {2, 3, 4})
         text = self.purine("bench", "lenet", "--batch", "2", "--steps", "1", "--inference", "--image", "1,32,32").output
-        self.assertRegex(text, r"\n[\d.]+ images/s median, [\d.]+ best, over 1 steps\n$")
+        self.assertRegex(text, r"\n[\d.]+ images/s median, [\d.]+ best, over 1 step\n$")
 
     def test_bench_keeps_to_a_memory_limit(self):
         bench = ("bench", "small_convnet", "--batch", "64", "--steps", "1", "--warm-up", "0", "--workers", "2")
@@ -267,10 +267,10 @@ class ToolsTest(CommandTest):
         self.assertIn(f"{CLASSES[2]}/1.png", self.purine("data", "check", "photographs", status=1).output)
 
     def test_output_that_cannot_be_written(self):
-        with open("/dev/full", "w", encoding="utf-8") as full:
-            process = subprocess.run([COMMAND, "devices"], stdout=full, stderr=subprocess.PIPE, text=True,
-                                     check=False)
-        self.assertEqual((process.returncode, process.stderr), (1, "[output] standard output cannot be written\n"))
+        for arguments in (["devices"], ["graph", "googlenet"]):  # a line, and more than is written at once
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                process = subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual((process.returncode, process.stderr), (1, "[output] standard output cannot be written\n"))
 
 
 if __name__ == "__main__":

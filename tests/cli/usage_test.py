@@ -34,7 +34,15 @@ class UsageTest(CommandTest):
         self.write_job()
         self.assertEqual(self.error_of("train", "job.toml", "--seed", huge, status=2),
                          f"[job] --seed {huge}: train.seed must be an integer, got {huge}; hint: integers have 64 bits")
+        for limit in ("0", "-1", "nan", "inf", "1e300", "much"):
+            self.assertEqual(self.error_of("bench", "lenet", "--memory-limit", limit, status=2),
+                             "[command] purine bench: --memory-limit: must be a number above 0 and at most 1000000000, got "
+                             f"{limit}; hint: see purine bench --help")
+        self.assertEqual(self.error_of("train", "job.toml", "--set", "train.memory_limit=1e300", status=2),
+                         "[job] --set train.memory_limit=1e300: train.memory_limit must be 0 to 1000000000, got 1e+300")
         self.assertIn("--format", self.error_of("graph", "lenet", "--format", "pdf", status=2))
+        self.assertEqual(self.error_of("graph", "lenet", "--vertices", 9, status=2),
+                         "[command] purine graph: --vertices is of drawings; hint: take --format svg or dot with it")
         self.assertEqual(self.error_of("graph", "lenet", "--json", "--format", "dot", status=2),
                          "[command] purine graph: --format excludes --json; hint: see purine graph --help")
         self.assertIn("--new-run", self.error_of("train", "job.toml", "--resume", "--new-run", status=2))
@@ -55,14 +63,51 @@ class UsageTest(CommandTest):
                              f"[command] purine {arguments[0]}: {option} none/a.html: cannot create: No such file or directory; "
                              "hint: there is no folder none")
         self.assertEqual(self.error_of(*bench, "--report", "b.html", status=2),
-                         "[command] purine bench: --report b.json: is not a regular file, so it cannot be replaced; hint: write to "
-                         "a path that is free or that names an ordinary file")
+                         "[command] purine bench: --report, whose trace is b.json: is not a regular file, so it cannot be replaced; hint: "
+                         "write to a path that is free or that names an ordinary file")
         write_idx(self.folder / "set")
         self.write_job()
         self.assertEqual(self.error_of("train", "job.toml", "--report", "--run-folder", "trace.json/run", status=1),
                          "[file] trace.json: cannot make the folder: Not a directory")
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()),
                          ["b.json", "cluster.toml", "job.toml", "set", "trace.json"])
+
+    def test_values_that_are_empty(self):
+        """As those of a script's variables that are not set."""
+        for arguments, name in ((("train", ""), "JOB"), (("train", "job.toml", "--run-folder", ""), "--run-folder"),
+                                (("train", "job.toml", "--devices", ""), "--devices"), (("eval", "a", "--checkpoint", ""), "--checkpoint"),
+                                (("predict", "--run", "", "a.png"), "--run"), (("predict", "--run", "a", "a.png", ""), "IMAGE"),
+                                (("graph", ""), "TARGET"), (("graph", "lenet", "--output", ""), "--output"),
+                                (("bench", "lenet", "--trace", ""), "--trace"), (("data", "check", ""), "FOLDER"),
+                                (("simulate", "lenet", "--cluster", ""), "--cluster"), (("why", ""), "TRACE")):
+            command = "data check" if arguments[0] == "data" else arguments[0]
+            hint = "give a value, or leave it out" if name.startswith("--") else "name one"
+            self.assertEqual(self.error_of(*arguments, status=2), f"[command] purine {command}: {name} is empty; hint: {hint}")
+
+    def test_outputs_that_are_something_else_are_refused(self):
+        """What a command reads, or another of its outputs."""
+        write_idx(self.folder / "set")
+        self.write_job(trace={"steps": 3, "first_step": 2})
+        self.purine("train", "job.toml")
+        (self.folder / "link.toml").symlink_to("job.toml")
+        (self.folder / "cluster.toml").touch()
+        files = {path: path.read_bytes() for path in (self.folder / "job.toml", self.folder / "runs/job/trace.json")}
+        read = "is what the command reads; hint: write to another file"
+        self.assertEqual(self.error_of("graph", "job.toml", "--output", "./link.toml", status=2),
+                         f"[command] purine graph: --output ./link.toml: {read}")
+        self.assertEqual(self.error_of("report", "runs/job/trace.json", "--output", "runs/job/trace.json", status=2),
+                         f"[command] purine report: --output runs/job/trace.json: {read}")
+        for command, option in (("simulate", "--trace"), ("plan", "--output")):
+            self.assertEqual(self.error_of(command, "job.toml", "--cluster", "cluster.toml", option, "cluster.toml", status=2),
+                             f"[command] purine {command}: {option} cluster.toml: {read}")
+        for arguments, text in ((("--save", "a", "--trace", "./a"), "--trace ./a: is what --save writes"),
+                                (("--report", "b.json"), "--report, whose trace is b.json: is what --report writes")):
+            self.assertEqual(self.error_of("bench", "lenet", *arguments, status=2),
+                             f"[command] purine bench: {text}; hint: write to another file")
+        self.assertEqual({path: path.read_bytes() for path in files}, files)
+        self.assertEqual(self.error_of("report", "runs/job/trace.json", "--metrics", "job.toml", status=1),
+                         "[metrics] job.toml: line 1 is not a record of metrics: it is not JSON; hint: repair the file or move it "
+                         "away")
 
     def test_a_job_is_needed(self):
         self.assertEqual(self.error_of("train", status=2),
@@ -156,9 +201,18 @@ class UsageTest(CommandTest):
         self.purine("train", "job.toml")
         self.assertEqual(self.error_of("eval", "runs/job", "--set", "data.folder=nowhere", status=2),
                          '[job] --set data.folder=nowhere: data.folder is "nowhere", which does not exist')
-        self.assertRegex(self.error_of("eval", "runs/job", "--set", "model.name=lenet", status=1),
-                         r"^\[checkpoint\] runs/job/checkpoints/step-00000001.safetensors: lenet/conv1/weight is not in the "
-                         r"checkpoint; hint: ")
+        checkpoint = "runs/job/checkpoints/step-00000001.safetensors"
+        other_network = (f"[checkpoint] {checkpoint}: is of the network small_convnet, and the job's is lenet; hint: name a "
+                         "checkpoint of the job's network, or a job with the checkpoint's")
+        self.assertEqual(self.error_of("eval", "runs/job", "--set", "model.name=lenet", status=1), other_network)
+        lenet = self.write_job("lenet.toml", model={"name": "lenet"}, data={"resize": 24}, train={"steps": 1})
+        self.assertEqual(self.error_of("eval", lenet, "--checkpoint", checkpoint, status=1), other_network)
+        self.purine("train", lenet)
+        self.assertEqual(self.error_of("predict", "--run", "runs/lenet", "--checkpoint", checkpoint, "a.png", status=1),
+                         other_network)
+        self.assertEqual(self.error_of("eval", "job.toml", "--set", "data.resize=24", "--checkpoint", checkpoint, status=1),
+                         f"[checkpoint] {checkpoint}: is of a network for images of 1 x 20 x 20, and the job makes test images "
+                         "of 1 x 24 x 24; hint: name a checkpoint of this job, or set crop and crop_size in [data]")
         self.assertEqual(self.error_of("eval", "runs/job", "--set", "data.mean=0.1,0.2,0.3", status=2),
                          "[job] --set data.mean=0.1,0.2,0.3: data.mean has 3 values, and the images have 1 channel; hint: give one "
                          "value, or set channels = 3")
@@ -184,10 +238,13 @@ class UsageTest(CommandTest):
     def test_a_model_that_does_not_exist(self):
         self.assertEqual(self.error_of("graph", "lenett", status=2),
                          "[command] lenett: is neither a job file nor a model; hint: did you mean 'lenet'?")
-        self.assertIn("[command] purine bench: there is no model 'lenett'; hint: ",
-                      self.error_of("bench", "lenett", status=2))
+        self.assertEqual(self.error_of("bench", "lenett", status=2),
+                         "[command] purine bench: there is no model 'lenett'; hint: did you mean 'lenet'?")
 
     def test_a_run_that_is_not_there(self):
+        (self.folder / "file").touch()
+        self.assertEqual(self.error_of("predict", "--run", "file", "a.png", status=2),
+                         "[run folder] file: is not a folder; hint: name the run's folder")
         self.assertEqual(self.error_of("predict", "--run", "runs/none", "a.png", status=2),
                          "[run folder] runs/none: does not exist; hint: train a network first")
         self.write_job()
