@@ -77,21 +77,25 @@ std::vector<Convolution> googlenet() {
           {48, 7, 128, 3, 1, 1}};
 }
 
-/// Larger kernels and 3 x 3 of other networks: ResNet, VGG, AlexNet, Network in Network, GoogLeNet of 2014.
+/// Other networks: ResNet, VGG, AlexNet, Network in Network, GoogLeNet of 2014.
 std::vector<Convolution> other_networks() {
-  return {{64, 56, 64, 3, 1, 1},   {128, 28, 128, 3, 1, 1}, {256, 14, 256, 3, 1, 1}, {512, 7, 512, 3, 1, 1},
-          {64, 112, 128, 3, 1, 1}, {256, 56, 256, 3, 1, 1}, {512, 28, 512, 3, 1, 1}, {192, 13, 384, 3, 1, 1},
-          {384, 13, 256, 3, 1, 1}, {64, 27, 192, 5, 1, 1},  {3, 32, 192, 5, 1, 1},   {96, 16, 192, 5, 1, 1},
-          {192, 8, 192, 3, 1, 1},  {16, 28, 32, 5, 1, 1},   {3, 224, 64, 3, 1, 1},   {8, 28, 64, 3, 1, 1},
-          {32, 28, 96, 5, 1, 1},   {32, 14, 64, 5, 1, 1}};
+  return {
+      {64, 56, 64, 3, 1, 1},    {128, 28, 128, 3, 1, 1},   {256, 14, 256, 3, 1, 1},  {512, 7, 512, 3, 1, 1},
+      {64, 112, 128, 3, 1, 1},  {256, 56, 256, 3, 1, 1},   {512, 28, 512, 3, 1, 1},  {192, 13, 384, 3, 1, 1},
+      {384, 13, 256, 3, 1, 1},  {64, 27, 192, 5, 1, 1},    {3, 32, 192, 5, 1, 1},    {96, 16, 192, 5, 1, 1},
+      {192, 8, 192, 3, 1, 1},   {16, 28, 32, 5, 1, 1},     {3, 224, 64, 3, 1, 1},    {8, 28, 64, 3, 1, 1},
+      {32, 28, 96, 5, 1, 1},    {32, 14, 64, 5, 1, 1},     {64, 56, 256, 1, 1, 1},   {256, 56, 64, 1, 1, 1},
+      {256, 56, 128, 1, 1, 1},  {128, 28, 512, 1, 1, 1},   {512, 28, 128, 1, 1, 1},  {512, 28, 256, 1, 1, 1},
+      {256, 14, 1024, 1, 1, 1}, {1024, 14, 256, 1, 1, 1},  {1024, 14, 512, 1, 1, 1}, {512, 7, 2048, 1, 1, 1},
+      {2048, 7, 512, 1, 1, 1},  {1024, 14, 2048, 1, 2, 1}, {256, 56, 512, 1, 2, 1},  {512, 28, 1024, 1, 2, 1},
+      {128, 56, 128, 3, 2, 1},  {256, 28, 256, 3, 2, 1},   {512, 14, 512, 3, 2, 1},  {192, 32, 160, 1, 1, 1},
+      {160, 32, 96, 1, 1, 1},   {192, 16, 192, 1, 1, 1},   {192, 8, 192, 1, 1, 1}};
 }
 
 TensorInfo f32(Shape shape) {
   return {shape, DType::f32};
 }
 
-constexpr std::array algorithms = {ConvolutionAlgorithm::direct, ConvolutionAlgorithm::winograd_2,
-                                   ConvolutionAlgorithm::winograd_4};
 constexpr std::array passes = {ConvolutionPass::forward, ConvolutionPass::input_gradient,
                                ConvolutionPass::weight_gradient};
 
@@ -104,7 +108,7 @@ class ConvolutionRunners {
     const TensorInfo image = f32(problem.image);
     const TensorInfo weight = f32(problem.weight);
     const TensorInfo output = f32(problem.output);
-    for (const ConvolutionAlgorithm algorithm : algorithms) {
+    for (const ConvolutionAlgorithm algorithm : cpu::convolution_algorithms) {
       if (!cpu::can_compute(algorithm, problem)) continue;
       KernelRegistry kernels;
       cpu::set_convolutions(kernels, [=](auto, const auto&) { return algorithm; });

@@ -356,6 +356,7 @@ struct ConvolutionSample {
 std::vector<ConvolutionSample> convolution_samples() {
   return {{"same_extents", {.padding = {1, 1, 1, 1}}, {2, 3, 5, 4}, {4, 3, 3, 3}},
           {"pointwise", {}, {2, 5, 3, 3}, {4, 5, 1, 1}, false},
+          {"whole_vectors", {.stride = {2, 1}}, {1, 16, 3, 2}, {16, 16, 2, 1}},
           {"pointwise_stride_2", {.stride = {2, 2}}, {2, 4, 5, 4}, {3, 4, 1, 1}},
           {"stride_and_asymmetric_padding",
            {.stride = {2, 1}, .padding = {1, 0, 2, 1}},

@@ -21,8 +21,7 @@ using Json = nlohmann::json;
 constexpr std::string_view format = "purine convolution choices 1";
 
 std::optional<ConvolutionAlgorithm> algorithm_of(std::string_view name) {
-  for (const auto algorithm :
-       {ConvolutionAlgorithm::direct, ConvolutionAlgorithm::winograd_2, ConvolutionAlgorithm::winograd_4}) {
+  for (const auto algorithm : cpu::convolution_algorithms) {
     if (cpu::name_of(algorithm) == name) return algorithm;
   }
   return std::nullopt;

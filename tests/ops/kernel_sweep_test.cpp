@@ -112,7 +112,8 @@ TEST(KernelSweep, LayoutsGiveTheSame) {
 
 TEST(KernelSweep, EveryAlgorithmOfAConvolutionAgreesWithDouble) {
   using cpu::ConvolutionAlgorithm;
-  for (const auto algorithm : {ConvolutionAlgorithm::winograd_2, ConvolutionAlgorithm::winograd_4}) {
+  for (const auto algorithm :
+       {ConvolutionAlgorithm::blocked, ConvolutionAlgorithm::winograd_2, ConvolutionAlgorithm::winograd_4}) {
     SCOPED_TRACE(cpu::name_of(algorithm));
     int computed = 0;
     KernelRegistry kernels;

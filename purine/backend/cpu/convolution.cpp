@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "purine/backend/cpu/batch_parts.h"
+#include "purine/backend/cpu/blocked_convolution.h"
 #include "purine/backend/cpu/convolution_loops.h"
 #include "purine/backend/cpu/onednn.h"
 #include "purine/backend/cpu/winograd.h"
@@ -257,6 +258,33 @@ std::unique_ptr<Kernel> winograd(ConvolutionPass pass, const ConvolutionProblem&
   return winograd_weight_gradient(image, weight, output, options, has_bias, tile);
 }
 
+std::unique_ptr<Kernel> blocked(ConvolutionPass pass, const ConvolutionProblem& problem) {
+  const auto& [image, weight, output, options, layout, has_bias] = problem;
+  switch (pass) {
+    case ConvolutionPass::forward:
+      return blocked_convolution(image, weight, output, options, has_bias);
+    case ConvolutionPass::input_gradient:
+      return blocked_input_gradient(image, weight, output, options);
+    case ConvolutionPass::weight_gradient:
+      break;
+  }
+  return blocked_weight_gradient(image, weight, output, options, has_bias);
+}
+
+std::unique_ptr<Kernel> with_algorithm(ConvolutionPass pass, const ConvolutionProblem& problem,
+                                       ConvolutionAlgorithm algorithm) {
+  switch (algorithm) {
+    case ConvolutionAlgorithm::direct:
+      return direct_convolution(pass, problem);
+    case ConvolutionAlgorithm::blocked:
+      return blocked(pass, problem);
+    case ConvolutionAlgorithm::winograd_2:
+    case ConvolutionAlgorithm::winograd_4:
+      break;
+  }
+  return winograd(pass, problem, tile_of(algorithm));
+}
+
 std::unique_ptr<Kernel> bind_conv2d(const BindContext& context, const ChooseConvolution& choose) {
   const auto& contract = context.as<ops::Conv2d>();
   const ConvolutionProblem problem{
@@ -303,9 +331,7 @@ std::unique_ptr<Kernel> bind_conv2d_weight_gradient(const BindContext& context,
 std::unique_ptr<Kernel> make_convolution(ConvolutionPass pass, const ConvolutionProblem& problem,
                                          ConvolutionAlgorithm algorithm) {
   PURINE_CHECK(can_compute(algorithm, problem));
-  std::unique_ptr<Kernel> kernel = algorithm == ConvolutionAlgorithm::direct
-                                       ? direct_convolution(pass, problem)
-                                       : winograd(pass, problem, tile_of(algorithm));
+  std::unique_ptr<Kernel> kernel = with_algorithm(pass, problem, algorithm);
   kernel->set_algorithm(name_of(algorithm));
   return kernel;
 }

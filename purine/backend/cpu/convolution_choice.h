@@ -1,6 +1,7 @@
 // Which algorithm computes a convolution.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -11,9 +12,12 @@ namespace purine::cpu {
 
 enum class ConvolutionPass : std::uint8_t { forward, input_gradient, weight_gradient };
 
-/// `direct` sums as the definition does (oneDNN); `winograd_2` and `winograd_4` are Winograd's algorithm with
-/// tiles of 2 x 2 and 4 x 4 outputs.
-enum class ConvolutionAlgorithm : std::uint8_t { direct, winograd_2, winograd_4 };
+/// `direct` sums as the definition does (oneDNN), and so does `blocked`, in blocks of our own; `winograd_2`
+/// and `winograd_4` are Winograd's algorithm with tiles of 2 x 2 and 4 x 4 outputs.
+enum class ConvolutionAlgorithm : std::uint8_t { direct, blocked, winograd_2, winograd_4 };
+inline constexpr std::array convolution_algorithms = {
+    ConvolutionAlgorithm::direct, ConvolutionAlgorithm::blocked, ConvolutionAlgorithm::winograd_2,
+    ConvolutionAlgorithm::winograd_4};
 
 std::string_view name_of(ConvolutionAlgorithm algorithm);
 /// Outputs of a tile a side, of an algorithm that has tiles.

@@ -105,9 +105,7 @@ std::string describe(ConvolutionPass pass, const ConvolutionProblem& problem) {
 
 ConvolutionAlgorithm measure_convolution(ConvolutionPass pass, const ConvolutionProblem& problem) {
   const ConvolutionAlgorithm expected = choose_convolution(pass, problem);
-  std::array<ConvolutionAlgorithm, 3> algorithms = {
-      ConvolutionAlgorithm::direct, ConvolutionAlgorithm::winograd_2, ConvolutionAlgorithm::winograd_4};
-  const auto able = std::count_if(algorithms.begin(), algorithms.end(),
+  const auto able = std::count_if(convolution_algorithms.begin(), convolution_algorithms.end(),
                                   [&](auto algorithm) { return can_compute(algorithm, problem); });
   if (able == 1) return expected;
   const Tensors tensors(problem);
@@ -118,7 +116,7 @@ ConvolutionAlgorithm measure_convolution(ConvolutionPass pass, const Convolution
   };
   ConvolutionAlgorithm fastest = expected;
   least = clearly * seconds_of(expected);
-  for (const ConvolutionAlgorithm algorithm : algorithms) {
+  for (const ConvolutionAlgorithm algorithm : convolution_algorithms) {
     if (algorithm == expected || !can_compute(algorithm, problem)) continue;
     const double seconds = seconds_of(algorithm);
     if (seconds >= least) continue;

@@ -48,7 +48,7 @@ void multiply_block(const PanelProduct& p, const float* HWY_RESTRICT a, const fl
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < Vectors; ++v) {
       float* to = c + r * p.c_row + v * lanes;
-      hn::Store(p.add_to_c ? hn::Add(hn::Load(d, to), sums[r][v]) : sums[r][v], d, to);
+      hn::StoreU(p.add_to_c ? hn::Add(hn::LoadU(d, to), sums[r][v]) : sums[r][v], d, to);
     }
   }
 }

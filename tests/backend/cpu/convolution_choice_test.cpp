@@ -48,6 +48,33 @@ TEST(ConvolutionChoiceTest, WithoutPaddingTheInputGradientHasTheTilesOfTheOutput
             ConvolutionAlgorithm::winograd_2);
 }
 
+TEST(ConvolutionChoiceTest, OwnBlocksWherePixelsAreFewOrApart) {
+  using cpu::ConvolutionPass;
+  // The last convolutions of a residual network: 1 x 1 of many channels, and those that halve the image.
+  const cpu::ConvolutionProblem deep{
+      {16, 2048, 7, 7}, {512, 2048, 1, 1}, {16, 512, 7, 7}, {}, Layout::channels_last};
+  const cpu::ConvolutionProblem shortcut{
+      {16, 1024, 14, 14}, {2048, 1024, 1, 1}, {16, 2048, 7, 7}, {.stride = {2, 2}}, Layout::channels_last};
+  const cpu::ConvolutionProblem halving{{16, 256, 28, 28},
+                                        {256, 256, 3, 3},
+                                        {16, 256, 14, 14},
+                                        {.stride = {2, 2}, .padding = {1, 1, 1, 1}},
+                                        Layout::channels_last};
+  for (const auto& problem : {deep, shortcut}) {
+    EXPECT_EQ(cpu::choose_convolution(ConvolutionPass::forward, problem), ConvolutionAlgorithm::blocked);
+    EXPECT_EQ(cpu::choose_convolution(ConvolutionPass::input_gradient, problem),
+              ConvolutionAlgorithm::direct);
+    EXPECT_EQ(cpu::choose_convolution(ConvolutionPass::weight_gradient, problem),
+              ConvolutionAlgorithm::blocked);
+  }
+  EXPECT_EQ(cpu::choose_convolution(ConvolutionPass::forward, halving), ConvolutionAlgorithm::direct);
+  EXPECT_EQ(cpu::choose_convolution(ConvolutionPass::weight_gradient, halving),
+            ConvolutionAlgorithm::blocked);
+  cpu::ConvolutionProblem plain = deep;
+  plain.layout = Layout::plain;
+  EXPECT_EQ(cpu::choose_convolution(ConvolutionPass::forward, plain), ConvolutionAlgorithm::direct);
+}
+
 TEST(ConvolutionChoiceTest, TakesNothingThatCannotComputeIt) {
   const cpu::ConvolutionProblem large{
       {32, 64, 56, 56}, {192, 64, 3, 3}, {32, 192, 56, 56}, padded, Layout::plain};
