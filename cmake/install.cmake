@@ -9,7 +9,7 @@ if(TARGET purine_command)
   install(TARGETS purine_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/purine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN purine/cli EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN purine/cli EXCLUDE PATTERN "*_helpers.h" EXCLUDE)
 install(FILES ${PROJECT_BINARY_DIR}/generated/purine/purine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/purine)
 
 install(EXPORT purine-targets NAMESPACE purine:: DESTINATION ${package_folder})

@@ -142,6 +142,10 @@ set(apart ${PURINE_SOURCES})
 list(FILTER apart INCLUDE REGEX "/purine/(backend/cpu/|core/version\\.cpp$)")
 list(REMOVE_ITEM PURINE_SOURCES ${apart})
 purine_unite(united ${PURINE_SOURCES})
+# What runs once, and is long to optimise: command lines with their helps.
+set(command_sources ${united})
+list(FILTER command_sources INCLUDE REGEX "/(united/purine_cli_|purine/cli/)")
+set_source_files_properties(${command_sources} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
 add_library(purine STATIC ${apart} ${united} $<TARGET_OBJECTS:purine_${purine_messenger}>
   ${PROJECT_BINARY_DIR}/generated/report_page.cpp
   ${PROJECT_BINARY_DIR}/generated/register_operators.cpp

@@ -13,6 +13,7 @@
 #include "purine/cli/json_object.h"
 #include "purine/cli/launch.h"
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/core/one_line.h"
 #include "purine/io/checkpoint.h"
 #include "purine/session/agreement.h"
@@ -45,7 +46,7 @@ Source read_checkpoint(const EvaluateRequest& request, const train::LoadedJob& l
   if (launch.endpoint() == nullptr) return source;
   io::Manifest& manifest = source.checkpoint.manifest;
   const Json own = {source.path.string(), manifest.iteration, manifest.epoch, manifest.extra};
-  const Json said = Json::parse(launch.endpoint()->all_gather(own.dump()).front());
+  const Json said = parse_json(launch.endpoint()->all_gather(own.dump()).front());
   source.path = said[0].get<std::string>();
   manifest.iteration = said[1];
   manifest.epoch = said[2];

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/core/json_problem.h"
 #include "purine/core/version.h"
 #include "purine/io/atomic_file.h"
@@ -66,7 +67,7 @@ std::string manifest_text(const Manifest& manifest) {
 
 Manifest parse_manifest(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     if (const auto format = json.at("format").get<std::int64_t>(); format > format_version) {
       throw checkpoint_error(
           fmt::format("was written by purine {} in format {}; this is purine {}, which reads up to {}",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/io/json_text.h"
 
 namespace purine::io {
@@ -28,7 +29,7 @@ std::string value_text(const MetricValue& value) {
 Json record_of(std::string_view line, std::size_t line_number) {
   std::string problem = "it is not an object with a whole number `step`";
   try {
-    Json json = Json::parse(line);
+    Json json = parse_json(line);
     if (json.is_object() && json.contains("step") && json["step"].is_number_integer()) return json;
   } catch (const Json::exception&) {
     problem = "it is not JSON";

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/core/json_problem.h"
 #include "purine/io/atomic_file.h"
 
@@ -121,7 +122,7 @@ Json parse_header(std::string_view text) {
   text = text.substr(0, end == std::string_view::npos ? 0 : end + 1);
   if (!text.starts_with('{') || !text.ends_with('}')) throw format_error("the header is not a JSON object");
   try {
-    return Json::parse(text, check);
+    return parse_json(text, check);
   } catch (const Json::exception& error) {
     throw format_error("the header " + json_problem(text, error));
   }

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/net/transport/waiter.h"
 #include "purine/runtime/cpu_workers.h"
 
@@ -244,7 +245,7 @@ std::vector<RankDescription> learn_ranks(Endpoint& endpoint, const std::string& 
   std::vector<json> said;
   std::vector<std::vector<Interface>> networks;
   for (const std::string& text : all) {
-    said.push_back(json::parse(text));
+    said.push_back(parse_json(text));
     networks.emplace_back();
     for (const json& each : said.back()["addresses"]) networks.back().push_back({each[0], each[1], each[2]});
   }

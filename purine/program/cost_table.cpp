@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/core/json_problem.h"
 #include "purine/program/program.h"
 
@@ -99,7 +100,7 @@ std::string CostTable::text() const {
 
 CostTable CostTable::parse(std::string_view text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     if (json.at("format") != format) throw Error("cost table", "it isn't one: its format is another");
     if (json.at("version") != table_version) {
       throw Error("cost table", "it has version " + json.at("version").dump() + ", and 1 is read here");

@@ -10,6 +10,7 @@
 
 #include "purine/backend/cpu/convolution_measurement.h"
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/io/atomic_file.h"
 
 namespace purine {
@@ -33,7 +34,7 @@ Json read(const std::filesystem::path& file) {
   std::error_code ignored;
   if (file.empty() || !std::filesystem::is_regular_file(file, ignored)) return empty;
   try {
-    Json json = Json::parse(io::read_file(file));
+    Json json = parse_json(io::read_file(file));
     if (json.at("format") == format && json.at("machines").is_object()) return json;
   } catch (const Error&) {
   } catch (const Json::exception&) {

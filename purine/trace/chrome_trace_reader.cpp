@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/core/json_problem.h"
 #include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
@@ -39,7 +40,7 @@ class Reader {
       return false;
     };
     try {
-      const Json json = Json::parse(text, take);
+      const Json json = parse_json(text, take);
       if (!json.is_object() || !json.contains("traceEvents") || !json.contains("otherData")) {
         throw failure("is JSON, but not a trace of purine");
       }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "purine/core/json_helpers.h"
 #include "purine/io/json_text.h"
 #include "purine/trace/memory_use.h"
 #include "purine/trace/report_lanes.h"
@@ -267,7 +268,7 @@ class Builder {
   void read_metrics() {
     std::istringstream lines(context_.metrics);
     for (std::string line; std::getline(lines, line);) {
-      const Json json = Json::parse(line, nullptr, false);
+      const Json json = parse_json(line, nullptr, false);
       if (!json.is_object() || !json.contains("step")) continue;
       metrics_.push_back(json.dump());
       if (json.contains("phase") && json.at("phase") == "test" && json.contains("accuracy") &&

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/core/json_problem.h"
 #include "purine/core/version.h"
 #include "purine/train/run_folder.h"
@@ -44,7 +45,7 @@ auto read_entry(const io::Manifest& manifest, const std::filesystem::path& path,
         .at(path.string());
   }
   try {
-    return function(Json::parse(entry->second));
+    return function(parse_json(entry->second));
   } catch (const Json::exception& error) {
     throw Error("checkpoint", fmt::format("its entry '{}' {}", key, json_problem(entry->second, error)))
         .at(path.string());

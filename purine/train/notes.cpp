@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "purine/core/json_helpers.h"
 #include "purine/session/gather_texts.h"
 
 namespace purine::train {
@@ -30,7 +31,7 @@ std::vector<std::string> Notes::gather(Runtime& runtime) {
       gather_texts(runtime, own.dump(-1, ' ', false, Json::error_handler_t::replace));
   std::vector<std::string> notes;
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    for (const Json& note : Json::parse(all[rank])) {
+    for (const Json& note : parse_json(all[rank])) {
       notes.push_back(fmt::format("rank {}: {}", rank, note.get<std::string>()));
     }
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "purine/core/json_helpers.h"
 #include "purine/session/gather_texts.h"
 #include "purine/session/gather_values.h"
 
@@ -35,7 +36,7 @@ std::vector<data::SkippedImages::Entry> gather_skipped(Runtime& runtime, const J
   std::map<std::string, Entry> all;
   for (const std::string& text :
        gather_texts(runtime, said.dump(-1, ' ', false, Json::error_handler_t::replace))) {
-    for (const Json& image : Json::parse(text)) all.try_emplace(image[0], Entry{image[1], image[2]});
+    for (const Json& image : parse_json(text)) all.try_emplace(image[0], Entry{image[1], image[2]});
   }
   if (runtime.rank() != 0) return entries;
   entries.clear();

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "purine/core/json_helpers.h"
 #include "purine/io/checkpoint.h"
 #include "purine/session/agreement.h"
 #include "purine/session/rank_values.h"
@@ -86,7 +87,7 @@ std::optional<RunState> RunStore::load(Variables& values) {
     state = read(tensors);
   });
   const Json own = state ? Json{{"step", state->step}, {"evaluated", state->is_evaluated()}} : Json();
-  const Json said = Json::parse(say_to_all(runtime_, own.dump()));
+  const Json said = parse_json(say_to_all(runtime_, own.dump()));
   if (said.is_null()) return std::nullopt;
   if (!state) {
     state.emplace(RunState{.step = said["step"]});

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "purine/core/json_helpers.h"
+#include "purine/io/file.h"
 #include "tests/data/image_files.h"
 #include "tests/support/error_text.h"
 #include "tests/support/plain_file.h"
@@ -35,8 +36,7 @@ Image coordinates(int height, int width) {
 }
 
 TEST(AugmentTest, ResizedAndCroppedAsTorchvisionDoes) {
-  std::ifstream file("tests/data/golden/resample.json");
-  const nlohmann::json golden = nlohmann::json::parse(file);
+  const nlohmann::json golden = parse_json(io::read_file("tests/data/golden/resample.json"));
   ASSERT_EQ(golden["transformed"].size(), 7U);
   for (const nlohmann::json& item : golden["transformed"]) {
     const std::vector<int> extents = item["image"];

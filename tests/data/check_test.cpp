@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "purine/core/json_helpers.h"
 #include "tests/data/image_files.h"
 #include "tests/support/error_text.h"
 #include "tests/support/plain_file.h"
@@ -84,7 +85,7 @@ TEST(CheckTest, FindsEverythingInAFolderOfClasses) {
 TEST(CheckTest, TellsProgramsTheSame) {
   const TemporaryFolder folder;
   fill(folder);
-  const nlohmann::json report = nlohmann::json::parse(check(folder.path().string()).json());
+  const nlohmann::json report = parse_json(check(folder.path().string()).json());
   EXPECT_EQ(report["format"], "folder");
   EXPECT_EQ(report["ok"], false);
   ASSERT_EQ(report["parts"].size(), 2U);
@@ -169,7 +170,7 @@ TEST(CheckTest, LineFeedsInNamesBreakNoLine) {
   const CheckReport report = check(folder.path().string());
   EXPECT_NE(report.text().find("  classes by label: 0 new\\nline 2 (1 broken)\n"), std::string::npos);
   EXPECT_NE(report.text().find("/new\\nline/2\\n.png: the file is empty\n"), std::string::npos);
-  const nlohmann::json json = nlohmann::json::parse(report.json());
+  const nlohmann::json json = parse_json(report.json());
   EXPECT_EQ(json["parts"][0]["classes"][0]["name"], "new\nline");
   EXPECT_EQ(report.json().find('\n'), std::string::npos);
 }

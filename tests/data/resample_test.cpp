@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "purine/core/json_helpers.h"
+#include "purine/io/file.h"
 #include "tests/data/image_files.h"
 
 namespace purine::data {
@@ -35,8 +36,7 @@ ResampleAxis whole(int extent) {
 }
 
 TEST(ResampleTest, AgreesWithPyTorch) {
-  std::ifstream file("tests/data/golden/resample.json");
-  const nlohmann::json golden = nlohmann::json::parse(file);
+  const nlohmann::json golden = parse_json(io::read_file("tests/data/golden/resample.json"));
   ASSERT_EQ(golden["interpolated"].size(), 6U);
   for (const nlohmann::json& item : golden["interpolated"]) {
     const std::vector<int> image = item["image"];

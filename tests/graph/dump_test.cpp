@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "purine/core/json_helpers.h"
 #include "purine/graph/dot.h"
 #include "tests/support/simple_contract.h"
 
@@ -52,27 +53,26 @@ watch loss
 }
 
 TEST_F(DumpTest, JsonHoldsTheWholeGraph) {
-  const auto parsed = nlohmann::json::parse(json(graph_));
+  const auto parsed = parse_json(json(graph_));
   ASSERT_EQ(parsed["tensors"].size(), graph_.tensor_count());
   ASSERT_EQ(parsed["operators"].size(), graph_.operator_count());
-  EXPECT_EQ(parsed["tensors"][1], nlohmann::json::parse(R"({"id": 1, "path": "net/weight", "dtype": "f32",
+  EXPECT_EQ(parsed["tensors"][1], parse_json(R"({"id": 1, "path": "net/weight", "dtype": "f32",
             "shape": [5, 3], "location": "0/cpu:0"})"));
-  EXPECT_EQ(parsed["operators"][1], nlohmann::json::parse(R"({"id": 1, "path": "net/split", "type": "split",
+  EXPECT_EQ(parsed["operators"][1], parse_json(R"({"id": 1, "path": "net/split", "type": "split",
             "attributes": "axis=1", "inputs": [3], "outputs": [4, 5], "location": "0/cpu:0"})"));
-  EXPECT_EQ(parsed["variables"], nlohmann::json::parse(R"([
+  EXPECT_EQ(parsed["variables"], parse_json(R"([
             {"tensor": 1, "initial": "uniform", "initial_attributes": "low=-1 high=1", "trainable": true,
              "decays": true, "next": 6},
             {"tensor": 2, "initial": "zeros", "initial_attributes": "", "trainable": false, "decays": false,
              "next": null}])"));
-  EXPECT_EQ(parsed["inputs"], nlohmann::json::parse("[0]"));
-  EXPECT_EQ(parsed["watched"], nlohmann::json::parse("[8]"));
+  EXPECT_EQ(parsed["inputs"], parse_json("[0]"));
+  EXPECT_EQ(parsed["watched"], parse_json("[8]"));
 }
 
 TEST_F(DumpTest, JsonOfAnEmptyGraphIsValid) {
   Graph empty;
-  EXPECT_EQ(nlohmann::json::parse(json(empty)),
-            nlohmann::json::parse(
-                R"({"tensors": [], "operators": [], "variables": [], "inputs": [], "watched": []})"));
+  EXPECT_EQ(parse_json(json(empty)),
+            parse_json(R"({"tensors": [], "operators": [], "variables": [], "inputs": [], "watched": []})"));
 }
 
 TEST_F(DumpTest, DotShowsScopesAsClustersAndLocationsAsColours) {

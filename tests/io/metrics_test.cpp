@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include "purine/core/json_helpers.h"
 #include "tests/support/child_process.h"
 #include "tests/support/error_text.h"
 #include "tests/support/plain_file.h"
@@ -62,7 +63,7 @@ TEST(MetricsTest, NumbersKeepTheirExactValue) {
   std::string line;
   for (std::size_t i = 0; i < doubles.size(); ++i) {
     ASSERT_TRUE(std::getline(lines, line));
-    const Json record = Json::parse(line);
+    const Json record = parse_json(line);
     EXPECT_EQ(std::bit_cast<std::uint64_t>(record["double"].get<double>()),
               std::bit_cast<std::uint64_t>(doubles[i]))
         << line;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "purine/core/json_helpers.h"
 #include "purine/gradient/gradient.h"
+#include "purine/io/file.h"
 #include "purine/models/models.h"
 #include "tests/support/evaluate.h"
 
@@ -58,8 +59,7 @@ INSTANTIATE_TEST_SUITE_P(All, NetworkTest,
 
 // Logits, loss, the gradient of every parameter and the running statistics, for the same weights and images.
 TEST_P(NetworkTest, ComputesWhatPyTorchs) {
-  std::ifstream file("tests/models/golden/networks.json");
-  const nlohmann::json golden = nlohmann::json::parse(file).at(GetParam());
+  const nlohmann::json golden = parse_json(io::read_file("tests/models/golden/networks.json")).at(GetParam());
   const bool training = golden["training"].get<bool>();
   const auto extents = golden["image"].get<std::vector<std::int64_t>>();
   const std::int64_t classes = 7;

@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "purine/core/json_helpers.h"
 #include "purine/gradient/gradient.h"
+#include "purine/io/file.h"
 #include "purine/ops/activation.h"
 #include "purine/ops/bias.h"
 #include "purine/ops/binary.h"
@@ -35,8 +36,7 @@ using nlohmann::json;
 using test::Array;
 
 json read(const std::string& name) {
-  std::ifstream file("tests/ops/golden/" + name);
-  return json::parse(file);
+  return parse_json(io::read_file("tests/ops/golden/" + name));
 }
 
 /// The same values as the script's `value`.

@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "purine/core/json_helpers.h"
+#include "purine/io/file.h"
 #include "purine/ops/constant.h"
 #include "purine/ops/convolution.h"
 #include "purine/ops/matmul.h"
@@ -141,8 +142,7 @@ void check_case(const json& made, DType dtype, double tolerance) {
 class ImageOperatorsGoldenTest : public testing::TestWithParam<DType> {};
 
 TEST_P(ImageOperatorsGoldenTest, EqualPyTorch) {
-  std::ifstream file("tests/ops/golden/image_operators.json");
-  const json cases = json::parse(file);
+  const json cases = parse_json(io::read_file("tests/ops/golden/image_operators.json"));
   EXPECT_EQ(cases.size(), 75U);
   for (const json& made : cases) {
     SCOPED_TRACE(made.at("operator").get<std::string>() + " " + made.at("name").get<std::string>());

@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "purine/core/json_helpers.h"
+#include "purine/io/file.h"
 #include "purine/ops/constant.h"
 #include "purine/ops/copy.h"
 #include "purine/ops/loss.h"
@@ -112,8 +113,7 @@ std::vector<Case> cases() {
 class GoldenTest : public ::testing::TestWithParam<Case> {
  protected:
   static nlohmann::json golden() {
-    std::ifstream file("tests/optim/golden/optimizers.json");
-    return nlohmann::json::parse(file).at(GetParam().name);
+    return parse_json(io::read_file("tests/optim/golden/optimizers.json")).at(GetParam().name);
   }
 
   static void expect_close(const Array& got, const nlohmann::json& expected, double tolerance) {

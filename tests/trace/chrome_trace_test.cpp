@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "purine/core/json_helpers.h"
 #include "purine/core/version.h"
 #include "purine/io/file.h"
 #include "purine/trace/analysis.h"
@@ -123,7 +124,7 @@ TEST(ChromeTraceTest, LeavesTheLatestEventsOutWhenTheFileWouldBeTooLarge) {
   EXPECT_EQ(read.events.size() + read.spans.size() + read.counters.size() + left_out, 5002U);
   EXPECT_EQ(read.dropped, 4 + left_out);
   EXPECT_EQ(read.events.back().iteration, static_cast<std::int64_t>(read.events.size()) - 1);
-  EXPECT_EQ(Json::parse(io::read_file(path)).at("otherData").at("left_out_events"), left_out);
+  EXPECT_EQ(parse_json(io::read_file(path)).at("otherData").at("left_out_events"), left_out);
 }
 
 TEST(ChromeTraceTest, ATableThatIsTooLargeIsLeftOut) {

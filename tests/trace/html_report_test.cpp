@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "purine/core/json_helpers.h"
 #include "purine/trace/memory_use.h"
 #include "purine/trace/report_data.h"
 #include "purine/trace/report_lanes.h"
@@ -96,9 +97,9 @@ TEST(ReportLanesTest, MessagesAtTheSameTimeLieInRowsOfTheirLink) {
 
 TEST(HtmlReportTest, TheDataIsWhole) {
   const std::vector<Trace> ranks = {three_operators()};
-  const Json data = Json::parse(report_data(
-      ranks,
-      {"a title", "[model]\n", "{\"step\":10,\"phase\":\"test\",\"accuracy\":0.915}\nno json\n[1]\n"}));
+  const Json data =
+      parse_json(report_data(ranks, {"a title", "[model]\n",
+                                     "{\"step\":10,\"phase\":\"test\",\"accuracy\":0.915}\nno json\n[1]\n"}));
   EXPECT_EQ(data.at("title"), "a title");
   EXPECT_EQ(data.at("job"), "[model]\n");
   EXPECT_EQ(data.at("metrics").size(), 1U) << "what can't be read is left out";
@@ -107,7 +108,7 @@ TEST(HtmlReportTest, TheDataIsWhole) {
   EXPECT_EQ(packed.at("start"), (Json{0, 12, 13}));
   EXPECT_EQ(packed.at("length"), (Json{10, 8, 15}));
   EXPECT_EQ(packed.at("lane"), (Json{0, 1, 0}));
-  EXPECT_EQ(data.at("edges"), Json::parse("[[0,1,0],[0,2,0],[1,2,0]]"));
+  EXPECT_EQ(data.at("edges"), parse_json("[[0,1,0],[0,2,0],[1,2,0]]"));
   EXPECT_EQ(data.at("path").size(), 5U) << "three operators, and what lies between";
   EXPECT_EQ(data.at("path").at(4).at("event"), 2);
   EXPECT_EQ(data.at("memory").at(0).at("arena"), 160);
@@ -128,7 +129,7 @@ TEST(HtmlReportTest, IsOnePageThatNoTextBreaks) {
 
 TEST(HtmlReportTest, AnEmptyTraceHasAPageToo) {
   const std::vector<Trace> ranks(1);
-  EXPECT_EQ(Json::parse(report_data(ranks, {})).at("why").at("steps"), 0);
+  EXPECT_EQ(parse_json(report_data(ranks, {})).at("why").at("steps"), 0);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "purine/core/json_helpers.h"
 #include "purine/trace/chrome_trace.h"
 #include "purine/trace/read_traces.h"
 #include "purine/trace/replay.h"
@@ -237,7 +238,7 @@ TEST(WhyTest, TheTextHasATableAndTheCauses) {
 }
 
 TEST(WhyTest, TheJsonHoldsTheSame) {
-  const Json json = Json::parse(why_json(explanation_of(two_ranks())));
+  const Json json = parse_json(why_json(explanation_of(two_ranks())));
   EXPECT_EQ(json.at("steps"), 2);
   EXPECT_NEAR(json.at("step_seconds").get<double>(), 0.1, 1e-12);
   EXPECT_TRUE(json.at("has_dependencies").get<bool>());

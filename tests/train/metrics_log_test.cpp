@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "purine/core/json_helpers.h"
 #include "purine/io/file.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_folder.h"
@@ -19,7 +20,7 @@ namespace {
 std::vector<nlohmann::json> lines_of(const std::filesystem::path& path) {
   std::vector<nlohmann::json> lines;
   std::istringstream stream(io::read_file(path));
-  for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(stream, line);) lines.push_back(parse_json(line));
   return lines;
 }
 
@@ -53,13 +54,12 @@ TEST(MetricsLogTest, WritesALineForEachReport) {
   }
   const std::vector<nlohmann::json> lines = lines_of(paths.metrics());
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(lines[0], nlohmann::json::parse(
+  EXPECT_EQ(lines[0], parse_json(
                           R"({"step":10,"phase":"train","epoch":1,"loss":0.5,"accuracy":0.25,
                               "learning_rate":0.1,"images_per_s":100.0,"data_wait":0.125})"));
   EXPECT_EQ(lines[1],
-            nlohmann::json::parse(
-                R"({"step":10,"phase":"epoch","epoch":1,"loss":0.5,"accuracy":0.25,"seconds":2.0})"));
-  EXPECT_EQ(lines[2], nlohmann::json::parse(
+            parse_json(R"({"step":10,"phase":"epoch","epoch":1,"loss":0.5,"accuracy":0.25,"seconds":2.0})"));
+  EXPECT_EQ(lines[2], parse_json(
                           R"({"step":10,"phase":"test","epoch":1,"loss":0.75,"accuracy":0.5,"top5":1.0,
                               "seconds":3.0})"));
   EXPECT_FALSE(std::filesystem::is_empty(paths.events()));

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "purine/core/json_helpers.h"
 #include "purine/io/file.h"
 #include "purine/train/job_file.h"
 #include "tests/support/error_text.h"
@@ -82,7 +83,7 @@ run_folder = ")" + (folder_ / run).string() +
     std::vector<nlohmann::json> lines;
     std::istringstream stream(io::read_file(folder_ / run / "metrics.jsonl"));
     for (std::string line; std::getline(stream, line);) {
-      nlohmann::json entry = nlohmann::json::parse(line);
+      nlohmann::json entry = parse_json(line);
       if (entry.at("phase") == phase) lines.push_back(std::move(entry));
     }
     return lines;
@@ -183,7 +184,7 @@ TEST_F(TrainerTest, TracesOfAResumedRunReplaceNone) {
   EXPECT_EQ(io::read_file(trace), before);
   for (const auto& [path, iteration] : {std::pair{trace, 1}, {second, 8}}) {
     std::set<int> iterations;
-    const nlohmann::json json = nlohmann::json::parse(io::read_file(path));
+    const nlohmann::json json = parse_json(io::read_file(path));
     for (const nlohmann::json& event : json.at("traceEvents")) {
       if (event.at("ph") == "X") iterations.insert(event.at("args").at("iteration").get<int>());
     }
