@@ -106,6 +106,10 @@ const std::vector<GoldenScheme>& cases() {
       {"tensor", [](Graph& g) { return tensor_parallel(g, two("model")); }},
       {"hybrid", [](Graph& g) { return hybrid(g, two("data")); }},
       {"pipeline", [](Graph& g) { return pipeline(g, two("stage"), {.micro_batches = 3}); }},
+      {"data_pipeline",
+       [](Graph& g) {
+         return pipeline(g, Mesh("data=2,stage=2", parse_devices("emu:0-3")), {.micro_batches = 2});
+       }},
   };
   return all;
 }
