@@ -55,7 +55,7 @@ Array absolute(Array array) {
 /// Expects of each element what sums of `length` products may differ by: a product passes no more roundings
 /// than there are products, and two when parts of a sum, and a bias, are added; each is by 2^-24 at most of
 /// what is below the sum of all absolute products.
-void compare(const ContractPtr& contract, const std::vector<Array>& inputs, std::int64_t length) {
+void compare_blocked(const ContractPtr& contract, const std::vector<Array>& inputs, std::int64_t length) {
   std::vector<Array> magnitudes;
   for (const Array& input : inputs) magnitudes.push_back(absolute(input));
   const std::vector<Array> expected = test::run_operator(contract, inputs);
@@ -73,7 +73,7 @@ void compare(const ContractPtr& contract, const std::vector<Array>& inputs, std:
   EXPECT_TRUE(run(contract, inputs, PartOrder::descending, true) == actual) << contract->type();
 }
 
-struct Problem {
+struct BlockedProblem {
   Shape image;
   std::int64_t outputs = 0;
   std::array<std::int64_t, 2> kernel{1, 1};
@@ -81,7 +81,7 @@ struct Problem {
 };
 
 /// All three operators.
-void compare(const Problem& problem) {
+void compare_blocked(const BlockedProblem& problem) {
   const auto& [image_shape, outputs, kernel, options] = problem;
   const Array image = values(image_shape, 1);
   const Array weight = values({outputs, image_shape[1], kernel[0], kernel[1]}, 2);
@@ -92,55 +92,56 @@ void compare(const Problem& problem) {
   const Array output_gradient = values(output, 4);
   const std::int64_t taps = kernel[0] * kernel[1];
   const std::int64_t pixels = output[0] * output[2] * output[3];
-  compare(forward, {image, weight, bias}, image_shape[1] * taps);
-  compare(forward, {image, weight}, image_shape[1] * taps);
-  compare(std::make_shared<ops::Conv2dInputGradient>(options, std::array{image_shape[2], image_shape[3]}),
-          {output_gradient, weight}, outputs * taps);
-  compare(std::make_shared<ops::Conv2dWeightGradient>(options, kernel, true), {image, output_gradient},
-          pixels);
-  compare(std::make_shared<ops::Conv2dWeightGradient>(options, kernel, false), {image, output_gradient},
-          pixels);
+  compare_blocked(forward, {image, weight, bias}, image_shape[1] * taps);
+  compare_blocked(forward, {image, weight}, image_shape[1] * taps);
+  compare_blocked(
+      std::make_shared<ops::Conv2dInputGradient>(options, std::array{image_shape[2], image_shape[3]}),
+      {output_gradient, weight}, outputs * taps);
+  compare_blocked(std::make_shared<ops::Conv2dWeightGradient>(options, kernel, true),
+                  {image, output_gradient}, pixels);
+  compare_blocked(std::make_shared<ops::Conv2dWeightGradient>(options, kernel, false),
+                  {image, output_gradient}, pixels);
 }
 
 TEST(BlockedConvolutionTest, OneByOne) {
-  compare({{1, 16, 1, 1}, 16});
-  compare({{2, 16, 3, 3}, 48});
-  compare({{1, 80, 7, 7}, 32});
+  compare_blocked({{1, 16, 1, 1}, 16});
+  compare_blocked({{2, 16, 3, 3}, 48});
+  compare_blocked({{1, 80, 7, 7}, 32});
 }
 
 TEST(BlockedConvolutionTest, SumsOfManyProductsAreMadeInSteps) {
-  compare({{1, 1040, 3, 3}, 32});
-  compare({{2, 32, 7, 7}, 1552});
-  compare({{1, 544, 3, 3}, 16, {3, 3}, {.padding = {1, 1, 1, 1}}});
+  compare_blocked({{1, 1040, 3, 3}, 32});
+  compare_blocked({{2, 32, 7, 7}, 1552});
+  compare_blocked({{1, 544, 3, 3}, 16, {3, 3}, {.padding = {1, 1, 1, 1}}});
 }
 
 TEST(BlockedConvolutionTest, OneByOneInParts) {
-  compare({{5, 64, 14, 14}, 160});
-  compare({{5, 272, 14, 14}, 64});
+  compare_blocked({{5, 64, 14, 14}, 160});
+  compare_blocked({{5, 272, 14, 14}, 64});
 }
 
 TEST(BlockedConvolutionTest, WithStrides) {
-  compare({{2, 32, 9, 8}, 16, {1, 1}, {.stride = {2, 2}}});
-  compare({{2, 32, 9, 8}, 48, {3, 3}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}});
-  compare({{1, 16, 11, 7}, 16, {3, 5}, {.stride = {3, 1}, .padding = {0, 2, 1, 1}}});
-  compare({{9, 32, 28, 28}, 64, {3, 3}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}});
+  compare_blocked({{2, 32, 9, 8}, 16, {1, 1}, {.stride = {2, 2}}});
+  compare_blocked({{2, 32, 9, 8}, 48, {3, 3}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}});
+  compare_blocked({{1, 16, 11, 7}, 16, {3, 5}, {.stride = {3, 1}, .padding = {0, 2, 1, 1}}});
+  compare_blocked({{9, 32, 28, 28}, 64, {3, 3}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}});
 }
 
 TEST(BlockedConvolutionTest, PixelsThatNoOutputReads) {
-  compare({{1, 16, 5, 5}, 16, {1, 1}, {.stride = {3, 3}}});
-  compare({{1, 16, 4, 4}, 16, {1, 1}, {.stride = {2, 2}, .padding = {1, 1, 0, 0}}});
+  compare_blocked({{1, 16, 5, 5}, 16, {1, 1}, {.stride = {3, 3}}});
+  compare_blocked({{1, 16, 4, 4}, 16, {1, 1}, {.stride = {2, 2}, .padding = {1, 1, 0, 0}}});
 }
 
 TEST(BlockedConvolutionTest, PaddingAndDilation) {
-  compare({{2, 16, 6, 7}, 32, {3, 3}, {.padding = {2, 4, 2, 4}, .dilation = {2, 4}}});
-  compare({{1, 16, 5, 5}, 16, {1, 1}, {.padding = {1, 0, 2, 1}}});
-  compare({{1, 16, 6, 6}, 16, {3, 3}, {.padding = {3, 4, 5, 3}}});
+  compare_blocked({{2, 16, 6, 7}, 32, {3, 3}, {.padding = {2, 4, 2, 4}, .dilation = {2, 4}}});
+  compare_blocked({{1, 16, 5, 5}, 16, {1, 1}, {.padding = {1, 0, 2, 1}}});
+  compare_blocked({{1, 16, 6, 6}, 16, {3, 3}, {.padding = {3, 4, 5, 3}}});
 }
 
 TEST(BlockedConvolutionTest, EveryVectorTarget) {
   test::with_every_vector_target([] {
-    compare({{1, 48, 5, 5}, 80});
-    compare({{1, 16, 7, 7}, 32, {3, 3}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}});
+    compare_blocked({{1, 48, 5, 5}, 80});
+    compare_blocked({{1, 16, 7, 7}, 32, {3, 3}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}});
   });
 }
 
