@@ -1,5 +1,6 @@
 #include "purine/backend/cpu/convolution.h"
 
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -41,6 +42,17 @@ struct Problem : ConvolutionProblem {
     part.image.set(0, end - begin);
     part.output.set(0, end - begin);
     return part;
+  }
+  /// Where every pixel is by itself, all of them as one row of one sample.
+  Problem in_one_row() const {
+    const bool apart = layout == Layout::channels_last && weight[2] == 1 && weight[3] == 1 &&
+                       options.stride == std::array<std::int64_t, 2>{1, 1} &&
+                       options.padding == std::array<std::int64_t, 4>{0, 0, 0, 0};
+    if (!apart) return *this;
+    Problem row = *this;
+    row.image = {1, image[1], 1, image[0] * image[2] * image[3]};
+    row.output = {1, output[1], 1, output[0] * output[2] * output[3]};
+    return row;
   }
   std::int64_t image_bytes() const { return sample_bytes(image); }
   std::int64_t output_bytes() const { return sample_bytes(output); }
@@ -113,7 +125,7 @@ struct WeightGradientPlace {
 
 Sequence weight_gradient_sequence(const Problem& whole, std::int64_t begin, std::int64_t end, bool has_bias,
                                   WeightGradientPlace place) {
-  const Problem problem = whole.samples(begin, end);
+  const Problem problem = whole.samples(begin, end).in_one_row();
   const Geometry geometry(problem.options);
   Sequence sequence;
   const auto desc = sequence.describe_backward<dnnl::convolution_backward_weights>(
@@ -124,8 +136,8 @@ Sequence weight_gradient_sequence(const Problem& whole, std::int64_t begin, std:
   const auto result = [&](int index, float* address, const memory::desc& result_desc) {
     return address == nullptr ? sequence.output(index, result_desc) : sequence.fixed(address, result_desc);
   };
-  const auto image = sequence.input(0, problem.image_desc(), begin * problem.image_bytes());
-  const auto output = sequence.input(1, problem.output_desc(), begin * problem.output_bytes());
+  const auto image = sequence.input(0, problem.image_desc(), begin * whole.image_bytes());
+  const auto output = sequence.input(1, problem.output_desc(), begin * whole.output_bytes());
   const auto weight = result(0, place.weight, problem.weight_desc());
   const bool same_format = desc.diff_weights_desc() == problem.weight_desc();
   const auto made = same_format ? weight : sequence.intermediate(desc.diff_weights_desc());
