@@ -123,8 +123,8 @@ void gather_channels_last(const PoolGeometry& g, T* dx, Term term) {
           const std::int64_t p = row + g.vertical.before - i * g.vertical.stride;
           for (std::int64_t j = columns.begin(); j < columns.end(); ++j) {
             const std::int64_t q = column + g.horizontal.before - j * g.horizontal.stride;
-            sum = hn::Add(sum, term(d, (i * g.out_width + j) * g.channels + channel, i, j,
-                                    p * g.horizontal.kernel + q));
+            sum = hn::Add(sum,
+                          term(d, (i * g.out_width + j) * g.channels + channel, p * g.horizontal.kernel + q));
           }
         }
         hn::StoreU(sum, d, dx + (row * g.width + column) * g.channels + channel);
@@ -135,14 +135,12 @@ void gather_channels_last(const PoolGeometry& g, T* dx, Term term) {
 
 template <typename T, typename I>
 void max_pool_gradient_channels_last(const PoolGeometry& g, const T* dy, const I* index, T* dx) {
-  gather_channels_last(
-      g, dx, [&](auto d, std::int64_t from, std::int64_t, std::int64_t, std::int64_t element) HWY_ATTR {
-        const Integers<decltype(d)> integers;
-        using Integer = hn::TFromD<Integers<decltype(d)>>;
-        const auto chosen =
-            hn::Eq(load_index(d, index + from), hn::Set(integers, static_cast<Integer>(element)));
-        return hn::IfThenElseZero(hn::RebindMask(d, chosen), hn::LoadU(d, dy + from));
-      });
+  gather_channels_last(g, dx, [&](auto d, std::int64_t from, std::int64_t element) HWY_ATTR {
+    const Integers<decltype(d)> integers;
+    using Integer = hn::TFromD<Integers<decltype(d)>>;
+    const auto chosen = hn::Eq(load_index(d, index + from), hn::Set(integers, static_cast<Integer>(element)));
+    return hn::IfThenElseZero(hn::RebindMask(d, chosen), hn::LoadU(d, dy + from));
+  });
 }
 
 /// The offset in the image that an index of result (i, j) means, in pixels; -1 in the padding.
@@ -219,12 +217,22 @@ T average_of(const T* x, std::int64_t count) {
   return sum / static_cast<T>(count);
 }
 
+/// Divides each gradient once, into `quotients`, which may be `dy`, and not for every pixel of its window.
 template <typename T>
-void average_pool_gradient_channels_last(const PoolGeometry& g, const T* dy, T* dx) {
-  gather_channels_last(g, dx,
-                       [&](auto d, std::int64_t from, std::int64_t i, std::int64_t j, std::int64_t) HWY_ATTR {
-                         return hn::Div(hn::LoadU(d, dy + from), hn::Set(d, divisor<T>(g, i, j)));
-                       });
+void average_pool_gradient_channels_last(const PoolGeometry& g, const T* dy, T* quotients, T* dx) {
+  for (std::int64_t i = 0; i < g.out_height; ++i) {
+    for (std::int64_t j = 0; j < g.out_width; ++j) {
+      const T count = divisor<T>(g, i, j);
+      const std::int64_t first = (i * g.out_width + j) * g.channels;
+      for_channels<T>(g.channels, [&](auto d, std::int64_t channel) HWY_ATTR {
+        const auto quotient = hn::Div(hn::LoadU(d, dy + first + channel), hn::Set(d, count));
+        hn::StoreU(quotient, d, quotients + first + channel);
+      });
+    }
+  }
+  gather_channels_last(g, dx, [&](auto d, std::int64_t from, std::int64_t) HWY_ATTR {
+    return hn::LoadU(d, quotients + from);
+  });
 }
 
 /// Calls function(T{}, I{}) with the types of the elements and of the maxima's indices.
@@ -367,7 +375,7 @@ void average_pool_gradient_samples(const PoolGeometry& g, const T* dy, T* dx, st
                                    std::int64_t begin, std::int64_t end) {
   if (g.layout == Layout::channels_last) {
     for (std::int64_t sample = begin; sample < end; ++sample) {
-      average_pool_gradient_channels_last(g, dy + sample * g.pooled_elements(),
+      average_pool_gradient_channels_last(g, dy + sample * g.pooled_elements(), reinterpret_cast<T*>(scratch),
                                           dx + sample * g.image_elements());
     }
     return;
@@ -382,7 +390,7 @@ void average_pool_gradient_samples(const PoolGeometry& g, const T* dy, T* dx, st
   const BlockMemory<T> memory(g, scratch);
   for_blocks(g, begin, end, [&](std::int64_t plane, std::int64_t count) {
     interleave(dy + plane * g.out_height * g.out_width, count, g.out_height * g.out_width, memory.results);
-    average_pool_gradient_channels_last(inner, memory.results, memory.image);
+    average_pool_gradient_channels_last(inner, memory.results, memory.results, memory.image);
     deinterleave(memory.image, count, g.height * g.width, dx + plane * g.height * g.width);
   });
 }
@@ -458,7 +466,7 @@ PoolGeometry::PoolGeometry(const Shape& image, const Shape& pooled, const ops::P
       index_dtype(options.index_dtype()) {}
 
 std::size_t PoolGeometry::scratch_bytes() const {
-  if (layout == Layout::channels_last) return 0;
+  if (layout == Layout::channels_last) return static_cast<std::size_t>(pooled_elements()) * size_of(dtype);
   const auto image_pixels = static_cast<std::size_t>(height * width);
   const auto pooled_pixels = static_cast<std::size_t>(out_height * out_width);
   return static_cast<std::size_t>(block) *
