@@ -75,9 +75,10 @@ struct LowerOptions {
 ///
 /// What is received has memory of its own, so that a receive waits for nothing of its own iteration: it is
 /// posted as soon as the versions before are read; but what is a variable's next value comes into the
-/// variable's storage, once its readers are done. Data on their way, and whatever else depends on no
-/// variable that changes, can be sent an iteration early and have two slots at both ends, and so has what is
-/// staged; anything else, as weights that are gathered in each step, has one.
+/// variable's storage, once its readers are done (and see MemoryOptions::received_in_place). Data on their
+/// way, and whatever else depends on no variable that changes, can be sent an iteration early and have two
+/// slots at both ends, and so has what is staged; anything else, as weights that are gathered in each step,
+/// has one.
 ///
 /// Ranks can't deadlock over one another: within an iteration their waits have no cycle. Every rank keeps
 /// three kinds of waits without tokens, and each of them follows its `serial_order`: values, readers of a

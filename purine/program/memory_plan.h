@@ -54,6 +54,10 @@ struct MemoryOptions {
   /// least this many places later in the serial order, so that reuse seldom makes neighbours wait for one
   /// another.
   std::uint32_t distance = 16;
+  /// What is received, and has at least so many bytes, has none of its own where it completes a tensor whose
+  /// bytes have been sent. The receive then waits for these, and its sender for word that it is posted: a
+  /// matter of milliseconds on a slow link, and little beside a large message.
+  std::size_t received_in_place = std::size_t{1} << 20;
   bool reuse = true;  ///< false: every tensor has its own storage (to find mistakes)
 };
 
@@ -71,9 +75,9 @@ struct MemoryOptions {
 /// precede the first producer on those bytes with delay 1. What waits for another rank shares no bytes with
 /// what does not: the next iteration would wait for the network where no value makes it. What is made without
 /// waiting, but held until the network is done, like a gradient until its sum has come back, has bytes of its
-/// own unless values order it. Worked example, a -> b -> c -> d in a chain of equal sizes: d takes a's bytes
-/// (a's reader b precedes d by values: nothing is added), and `d before a` is added with delay 1, like `c
-/// before b`.
+/// own unless values order it. What is large and completes such a gradient is received in its bytes. Worked
+/// example, a -> b -> c -> d in a chain of equal sizes: d takes a's bytes (a's reader b precedes d by values:
+/// nothing is added), and `d before a` is added with delay 1, like `c before b`.
 MemoryPlan plan_memory(const Lowered& lowered, std::span<const std::uint32_t> order,
                        const MemoryOptions& options);
 

@@ -182,18 +182,28 @@ class Former {
     return false;
   }
 
-  /// Puts the result at an offset of a group that holds some of its parts there, if all others can be copied
-  /// to their places once some sends have read these.
+  /// Puts the result at an offset of a group that holds some of its parts there, if all others can come to
+  /// their places, or be copied there, once some sends have read these.
   bool complete(std::uint32_t op_index, const std::vector<ByteRange>& ranges, std::uint32_t g,
                 std::size_t base) {
     std::vector<StorageOrder> orders;
     std::vector<Extent> missing;
+    std::vector<const ByteRange*> received;
     for (const ByteRange& range : ranges) {
       const Extent extent{base + range.offset, base + range.offset + bytes_of(range.part)};
       const bool is_there = group_of(range.part) == g && offset_of(range.part) == extent.begin;
       if (is_there || extent.begin == extent.end) continue;
-      if (!may_copy_over(op_index, g, extent, orders)) return false;
+      if (may_be_received(op_index, range.part, g, extent, orders)) {
+        received.push_back(&range);
+        continue;
+      }
+      if (!may_write_over(op_index, g, extent, orders)) return false;
       missing.push_back(extent);
+    }
+    for (const ByteRange* range : received) {
+      groups()[group_of(range->part)] = {};
+      join(range->part, g, base + range->offset);
+      overwrite(range->part);
     }
     const std::uint32_t output = lowered_.operators[op_index].outputs[0];
     join(output, g, base);
@@ -204,11 +214,26 @@ class Former {
     return true;
   }
 
-  /// Whether nothing but sends, earlier in the serial order, reads what the bytes hold now. Adds orders
-  /// behind them, and behind what made it.
-  bool may_copy_over(std::uint32_t op_index, std::uint32_t g, const Extent& extent,
-                     std::vector<StorageOrder>& orders) const {
+  /// Whether a part comes from another rank, into memory that nothing else lies in, and may come to its place
+  /// instead: it is large, and what is there has been sent.
+  bool may_be_received(std::uint32_t op_index, std::uint32_t part, std::uint32_t g, const Extent& extent,
+                       std::vector<StorageOrder>& orders) const {
+    const std::uint32_t producer = lowered_.tensors[part].producer;
+    const StorageGroup& from = result_.groups[group_of(part)];
     const std::vector<std::uint32_t>& inputs = lowered_.operators[op_index].inputs;
+    return producer != none && as_half_copy(*lowered_.operators[producer].contract) != nullptr &&
+           from.kind == TensorStorage::Kind::slots && from.slots == 1 && from.tensors.size() == 1 &&
+           from.place == result_.groups[g].place && bytes_of(part) >= options_.received_in_place &&
+           extent.begin % storage_alignment == 0 && std::count(inputs.begin(), inputs.end(), part) == 1 &&
+           may_write_over(producer, g, extent, orders);
+  }
+
+  /// Whether nothing but sends, earlier in the serial order, reads what the bytes hold now. Then adds orders
+  /// behind them, and behind what made it.
+  bool may_write_over(std::uint32_t op_index, std::uint32_t g, const Extent& extent,
+                      std::vector<StorageOrder>& orders) const {
+    const std::vector<std::uint32_t>& inputs = lowered_.operators[op_index].inputs;
+    std::vector<StorageOrder> found;
     for (const std::uint32_t tensor : result_.groups[g].version) {
       if (!extent_of(tensor).overlaps(extent)) continue;
       if (std::find(inputs.begin(), inputs.end(), tensor) != inputs.end()) return false;
@@ -216,11 +241,14 @@ class Former {
         if (!reads(reader, tensor, extent)) continue;
         const bool sends = as_half_copy(*lowered_.operators[reader].contract) != nullptr;
         if (!sends || position_[reader] > position_[op_index]) return false;
-        orders.push_back({reader, op_index, 0});
+        found.push_back({reader, op_index, 0});
       }
       const std::uint32_t producer = lowered_.tensors[tensor].producer;
-      if (!result_.elided[producer]) orders.push_back({producer, op_index, 0});
+      if (result_.elided[producer]) continue;
+      if (position_[producer] > position_[op_index]) return false;
+      found.push_back({producer, op_index, 0});
     }
+    orders.insert(orders.end(), found.begin(), found.end());
     return true;
   }
 

@@ -14,9 +14,10 @@ namespace purine::program {
 ///
 /// What is written into a group follows what was read of the same bytes by values: an operator overwrites a
 /// tensor only where nobody else reads the newest content of these bytes, in whatever tensor. The one
-/// exception is a concatenation that is completed where its first parts lie, which StorageGroups::orders put
-/// behind what was sent of the bytes. So within a group no further orders are needed. What held the bytes
-/// before must precede every operator that begins to write without having read any of the group.
+/// exception is a concatenation that is completed where its first parts lie, by the operator itself or by
+/// what is received of it, which StorageGroups::orders put behind what was sent of the bytes. So within a
+/// group no further orders are needed. What held the bytes before must precede every operator that begins to
+/// write without having read any of the group.
 struct StorageGroup {
   TensorStorage::Kind kind = TensorStorage::Kind::arena;
   std::uint32_t place = 0;
@@ -37,7 +38,7 @@ struct StorageGroups {
 /// Forms the groups of plan_memory, whose worked example is one of them. A second one, of an exchange of two
 /// halves a and b of a gradient g of 32 f32: `slice(g, 0, 16)` is a view, `sum(a, received)` overwrites its
 /// bytes, as the rest of g is another tensor's matter, and `concat(sum, received sum)` is g's bytes again:
-/// the first half is there, the second is copied over b, after b was sent.
+/// the first half is there, the second is received over b, or copied over it, after b was sent.
 StorageGroups form_storage_groups(const Lowered& lowered, std::span<const std::uint32_t> order,
                                   const MemoryOptions& options);
 

@@ -128,7 +128,7 @@ class Waits {
       ++reuses_;
       if (half == nullptr || half->side() != HalfCopy::Side::receive) continue;
       const std::uint32_t received = lowered.operators[order.after].outputs[0];
-      EXPECT_EQ(plan.tensors[received].kind, program::TensorStorage::Kind::variable)
+      EXPECT_NE(plan.tensors[received].kind, program::TensorStorage::Kind::slots)
           << "a receive into memory of its own waits within its iteration";
       ++waiting_receives_;
     }
@@ -180,7 +180,7 @@ class Waits {
   std::map<std::uint32_t, std::uint32_t> sends_;
   std::map<std::uint32_t, std::uint32_t> receives_;
   int reuses_ = 0;
-  int waiting_receives_ = 0;  // orders before receives into variables
+  int waiting_receives_ = 0;  // orders before receives into variables and gradients
 };
 
 TEST(RanksPlanTest, TheWaitsOfAllRanksTogetherHaveNoCycle) {
@@ -211,8 +211,9 @@ TEST(RanksPlanTest, TheWaitsOfAllRanksTogetherHaveNoCycle) {
 }
 
 /// Layers at two ranks, each with a weight that its backward reads as well; the gradients' halves are added
-/// up at one rank each, which updates its half of the weight and sends it to the other.
-void build_divided_updates(Graph& graph, int layers) {
+/// up at one rank each, which updates its half of the weight and sends it to the other; or sends the sum, and
+/// each updates all of the weight.
+void build_updates(Graph& graph, int layers, bool divided) {
   const auto mix_here = [&](std::int32_t rank, std::vector<Tensor> inputs, Mix::Options options) {
     return mix_at(graph, cpu(rank), std::move(inputs), std::move(options));
   };
@@ -246,7 +247,14 @@ void build_divided_updates(Graph& graph, int layers) {
         const auto placement = graph.at(gradient.location());
         addends.push_back(ops::slice(gradient, 0, 16 * rank, 16 * rank + 16));
       }
-      const Tensor sum = mix_here(rank, addends, {.outputs = {16}});
+      const Tensor sum =
+          divided
+              ? mix_here(rank, addends, {.outputs = {16}})
+              : mix_here(rank, addends, {.outputs = {16}, .sharing = {{rank, 0, Sharing::Kind::overwrite}}});
+      if (!divided) {
+        updated.push_back(sum);
+        continue;
+      }
       const auto placement = graph.at(cpu(rank));
       const Tensor half =
           ops::slice(weights[static_cast<std::size_t>(rank)][layer], 0, 16 * rank, 16 * rank + 16);
@@ -255,8 +263,13 @@ void build_divided_updates(Graph& graph, int layers) {
     }
     for (std::int32_t rank = 0; rank < 2; ++rank) {
       const auto placement = graph.at(cpu(rank));
-      graph.set_next(weights[static_cast<std::size_t>(rank)][layer],
-                     ops::concat({ops::copy(updated[0], cpu(rank)), ops::copy(updated[1], cpu(rank))}, 0));
+      const Variable weight = weights[static_cast<std::size_t>(rank)][layer];
+      const Tensor whole =
+          ops::concat({ops::copy(updated[0], cpu(rank)), ops::copy(updated[1], cpu(rank))}, 0);
+      graph.set_next(weight, divided ? whole
+                                     : mix(graph, {weight, whole},
+                                           {.outputs = {32}, .sharing = {{0, 0, Sharing::Kind::overwrite}}})
+                                           .output());
     }
   }
 }
@@ -264,7 +277,7 @@ void build_divided_updates(Graph& graph, int layers) {
 TEST(RanksPlanTest, DividedUpdatesAreMadeInPlaceAndDoNotWaitInACycle) {
   for (const std::uint32_t distance : {1U, 16U}) {
     Graph graph;
-    build_divided_updates(graph, 4);
+    build_updates(graph, 4, true);
     Waits waits;
     for (std::int32_t rank = 0; rank < 2; ++rank) waits.add_rank(graph, rank, {.distance = distance});
     EXPECT_FALSE(waits.cyclic());
@@ -273,11 +286,25 @@ TEST(RanksPlanTest, DividedUpdatesAreMadeInPlaceAndDoNotWaitInACycle) {
   }
   for (std::int32_t rank = 0; rank < 2; ++rank) {
     Graph graph;
-    build_divided_updates(graph, 4);
+    build_updates(graph, 4, true);
     for (const program::LoweredOperator& op :
          program::lower(program::WholeGraph(graph), {.rank = rank}).operators) {
       EXPECT_NE(op.contract->type(), "assign");
     }
+  }
+}
+
+TEST(RanksPlanTest, SumsAreReceivedInTheGradientsBytesAndDoNotWaitInACycle) {
+  for (const std::uint32_t distance : {1U, 16U}) {
+    Graph graph;
+    build_updates(graph, 4, false);
+    Waits waits;
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+      waits.add_rank(graph, rank, {.distance = distance, .received_in_place = 128});
+    }
+    EXPECT_FALSE(waits.cyclic());
+    // Each rank receives four halves of sums, after what made the gradient and what sent its half.
+    EXPECT_EQ(waits.waiting_receives(), 2 * 4 * 2);
   }
 }
 

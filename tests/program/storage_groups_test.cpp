@@ -110,13 +110,17 @@ TEST(StorageGroupsTest, OrdersAllThatTouchesTheSameBytesWhereRangesAreSentAndRec
     SCOPED_TRACE("seed " + std::to_string(seed));
     Graph graph;
     build_random_ranges(graph, seed, true);
-    check_plan(graph, {.slots = 1 + seed % 2, .distance = seed % 3 == 0 ? 1U : 6U});
-    if (HasFatalFailure()) return;
+    const std::uint32_t distance = seed % 3 == 0 ? 1 : 6;
+    for (const std::size_t received_in_place : {std::size_t{1}, std::size_t{1} << 20U}) {
+      check_plan(graph,
+                 {.slots = 1 + seed % 2, .distance = distance, .received_in_place = received_in_place});
+      if (HasFatalFailure()) return;
+    }
   }
 }
 
 // What becomes of a gradient of 32 numbers at each of two ranks: each adds up a half, and sends it back.
-TEST(StorageGroupsTest, AnAllReduceComputesInTheGradientsBytes) {
+void expect_all_reduce_in_the_gradients_bytes(const MemoryOptions& options, bool received_in_place) {
   const Location here{0, DeviceKind::cpu, 0};
   const Location there{1, DeviceKind::cpu, 0};
   for (const std::int32_t rank : {0, 1}) {
@@ -152,10 +156,10 @@ TEST(StorageGroupsTest, AnAllReduceComputesInTheGradientsBytes) {
         mix(graph, {v, sum_here}, {.outputs = {32}, .sharing = {{0, 0, Sharing::Kind::overwrite}}}).output());
     const auto placement = graph.at(there);
     graph.watch(mix(graph, {sum_there}, {.salt = 3, .outputs = {1}}).output());
-    check_plan(graph, {}, rank);
+    check_plan(graph, options, rank);
     Lowered lowered = lower(WholeGraph(graph), {.rank = rank});
     assign_layouts(graph, lowered, false);
-    const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), {});
+    const MemoryPlan plan = plan_memory(lowered, serial_order(lowered), options);
     const auto offset_of = [&](Tensor tensor) {
       const auto found = std::find_if(lowered.tensors.begin(), lowered.tensors.end(),
                                       [&](const LoweredTensor& t) { return t.origin == tensor.index(); });
@@ -164,13 +168,30 @@ TEST(StorageGroupsTest, AnAllReduceComputesInTheGradientsBytes) {
     const std::size_t gradient = offset_of(rank == 0 ? a : b);
     EXPECT_EQ(offset_of(rank == 0 ? first : second), gradient + (rank == 0 ? 0U : 128U));
     EXPECT_EQ(offset_of(rank == 0 ? sum_here : sum_there), gradient);
-    // The concatenation copies the received half over the one that was sent, once that has gone.
+    // Once the half that is sent has gone, the other one comes in its place, or is copied over it by the
+    // concatenation.
+    const std::string_view writer = received_in_place ? "receive" : "concat";
     const auto is_ordered = [&](const StorageOrder& order) {
       return lowered.operators[order.before].contract->type() == "send" &&
-             lowered.operators[order.after].contract->type() == "concat" && order.delay == 0;
+             lowered.operators[order.after].contract->type() == writer && order.delay == 0;
     };
     EXPECT_EQ(std::count_if(plan.orders.begin(), plan.orders.end(), is_ordered), 1);
+    for (std::uint32_t op = 0; op < lowered.operators.size(); ++op) {
+      if (lowered.operators[op].contract->type() != "concat") continue;
+      EXPECT_EQ(plan.elided[op], received_in_place);
+    }
+    // The received half, besides the one that is added up, and at rank 1 the weights.
+    EXPECT_EQ(plan.arenas[0].slot_bytes, (received_in_place ? 0U : 128U) + (rank == 0 ? 128U : 128U + 256U));
   }
+}
+
+TEST(StorageGroupsTest, AnAllReduceComputesInTheGradientsBytes) {
+  expect_all_reduce_in_the_gradients_bytes({}, false);
+}
+
+TEST(StorageGroupsTest, ALargeSumIsReceivedInTheGradientsBytes) {
+  expect_all_reduce_in_the_gradients_bytes({.received_in_place = 128}, true);
+  expect_all_reduce_in_the_gradients_bytes({.received_in_place = 129}, false);
 }
 
 // An update that two ranks share: each overwrites half of the variable, and receives the other one. What else
