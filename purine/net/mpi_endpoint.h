@@ -22,9 +22,9 @@ struct ConnectionOptions {
   /// All ranks must have come within this time.
   std::chrono::milliseconds start_limit{120'000};
   /// A larger message is sent in chunks of this size, at least 1 and at most 2^30 bytes.
-  std::size_t chunk_bytes = std::size_t{1} << 20;
-  /// Chunks are sent while fewer bytes than this are on their way to the same rank: what an urgent message
-  /// has to wait for.
+  std::size_t chunk_bytes = std::size_t{256} << 10;
+  /// Chunks are sent while fewer bytes than this are on their way to the same rank, and fewer than go to it
+  /// in 10 ms: what an urgent message has to wait for.
   std::size_t bytes_in_flight = std::size_t{4} << 20;
 };
 

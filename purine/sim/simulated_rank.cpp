@@ -27,7 +27,7 @@ SimulatedRank::SimulatedRank(const Shared& shared, std::int32_t rank)
       rank_(rank),
       cores_(shared.time, host().cpu.cores, host().cpu.all_busy_speed),
       cpu_meter_(shared.time),
-      transfers_(shared.network.messenger(rank), net::TransferOptions{}) {
+      transfers_(shared.network.messenger(rank), shared.time, net::TransferOptions{}) {
   shared_.network.listen(rank, *this, cpu_meter_, cores_);
   FreezeOptions freeze;
   freeze.rank = rank;

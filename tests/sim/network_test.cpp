@@ -18,7 +18,7 @@ namespace {
 class Host final : public net::MessengerListener, public CompletionListener {
  public:
   Host(VirtualTime& time, Network& network, int number, net::TransferOptions options)
-      : meter(time), cores(time, 1, 1), time_(time), transfers_(network.messenger(number), options) {
+      : meter(time), cores(time, 1, 1), time_(time), transfers_(network.messenger(number), time, options) {
     network.listen(number, *this, meter, cores);
   }
 
@@ -158,7 +158,7 @@ TEST(NetworkTest, AnUrgentMessagePassesALargeOne) {
   hosts.time.schedule(20'000 * us, later);
   hosts.run();
   EXPECT_EQ(hosts[1].order, std::vector<std::uint64_t>({1002, 1001}));
-  EXPECT_LE(hosts[1].ended.at(1002), 20'000 * us + 5 * 1049 * us + 2 * pause);  // 4 chunks were on their way
+  EXPECT_LE(hosts[1].ended.at(1002), 20'000 * us + 5 * 1049 * us + 2 * pause);  // 4 MiB were on their way
   EXPECT_GE(hosts[1].ended.at(1001), 101'000 * us);
 }
 

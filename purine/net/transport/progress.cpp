@@ -44,7 +44,9 @@ void Progress::run(const std::function<std::unique_ptr<Messenger>()>& make_messe
     for (int rank = 0; rank < messenger_->size(); ++rank) hosts_.push_back(messenger_->host(rank));
     for (std::vector<bool>* flags : {&departed_, &quiet_, &broken_}) flags->resize(hosts_.size());
     for (std::vector<bool>* flags : {&departed_, &quiet_}) (*flags)[static_cast<std::size_t>(rank_)] = true;
-    transfers_.emplace(*messenger_, TransferOptions{options_.chunk_bytes, options_.bytes_in_flight});
+    transfers_.emplace(
+        *messenger_, clock_,
+        TransferOptions{.chunk_bytes = options_.chunk_bytes, .bytes_in_flight = options_.bytes_in_flight});
     heartbeat_.emplace(options_.stall_limit, Clock::now());
   } catch (...) {
     started.set_exception(std::current_exception());

@@ -106,6 +106,7 @@ class Progress final : private MessengerListener {
   bool over_ = false;
 
   // The thread's own.
+  SteadyClock clock_;
   std::unique_ptr<Messenger> messenger_;
   std::optional<Transfers> transfers_;
   std::optional<Heartbeat> heartbeat_;

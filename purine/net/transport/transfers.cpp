@@ -46,12 +46,18 @@ std::optional<Value> take_first(std::map<Name, std::deque<Value>>& waiting, cons
 
 }  // namespace
 
-Transfers::Transfers(Messenger& messenger, TransferOptions options)
-    : messenger_(messenger), options_(options), peers_(static_cast<std::size_t>(messenger.size())) {}
+Transfers::Transfers(Messenger& messenger, const Clock& clock, TransferOptions options)
+    : messenger_(messenger),
+      clock_(clock),
+      options_(options),
+      peers_(static_cast<std::size_t>(messenger.size())) {}
 
 Transfers::Peer& Transfers::peer_of(int rank) {
   std::unique_ptr<Peer>& peer = peers_[static_cast<std::size_t>(rank)];
-  if (peer == nullptr) peer = std::make_unique<Peer>();
+  if (peer == nullptr) {
+    peer = std::make_unique<Peer>();
+    peer->window = options_.bytes_in_flight;
+  }
   return *peer;
 }
 
@@ -196,16 +202,16 @@ void Transfers::start_send(std::uint64_t ticket, Send& send, const Words& credit
 
 void Transfers::send_chunks(int rank) {
   Peer& peer = peer_of(rank);
-  while (!peer.ready.empty() && peer.bytes_under_way < options_.bytes_in_flight &&
+  while (!peer.ready.empty() && peer.bytes_under_way < peer.window &&
          peer.chunks_under_way < chunks_in_flight) {
     const std::uint64_t ticket = peer.ready.begin()->second;
     Send& send = outgoing_.at(ticket);
     const std::size_t bytes = std::min(options_.chunk_bytes, send.bytes - send.next);
     if (send.next == 0 && observer_) begin_observed(send);
     messenger_.send_chunk(rank, send.slot, send.memory + send.next, bytes, ticket);
-    ++send.under_way;
     ++peer.chunks_under_way;
     peer.bytes_under_way += bytes;
+    send.under_way.push_back({clock_.now(), peer.bytes_under_way});
     send.next += bytes;
     send.all_taken = send.next == send.bytes;
     if (send.all_taken) peer.ready.erase(peer.ready.begin());
@@ -230,8 +236,25 @@ void Transfers::chunk_sent(std::uint64_t ticket) {
   send.unsent -= bytes;
   peer.bytes_under_way -= bytes;
   --peer.chunks_under_way;
-  if (--send.under_way == 0 && (send.all_taken || failure_)) finish_send(ticket, failure_);
+  fit_window(peer, send.under_way.front());
+  send.under_way.pop_front();
+  if (send.under_way.empty() && (send.all_taken || failure_)) finish_send(ticket, failure_);
   if (!failure_) send_chunks(rank);
+}
+
+// A chunk that had little ahead of it, and went soon, says how often this thread looks, not how fast the peer
+// takes what comes.
+void Transfers::fit_window(Peer& peer, const Chunk& gone) const {
+  const std::int64_t took = std::max<std::int64_t>(1, clock_.now() - gone.begin);
+  const std::int64_t wanted = options_.longest_wait.count();
+  if (took <= wanted && gone.bytes_then < peer.window / 2) return;
+  const double bytes =
+      static_cast<double>(gone.bytes_then) / static_cast<double>(took) * static_cast<double>(wanted);
+  const std::size_t two_chunks = std::min(options_.chunk_bytes + 1, options_.bytes_in_flight);
+  peer.window =
+      std::clamp(bytes < static_cast<double>(options_.bytes_in_flight) ? static_cast<std::size_t>(bytes)
+                                                                       : options_.bytes_in_flight,
+                 two_chunks, options_.bytes_in_flight);
 }
 
 void Transfers::finish_send(std::uint64_t ticket, std::exception_ptr error) {
@@ -272,7 +295,7 @@ void Transfers::fail(std::exception_ptr error) {
   }
   for (auto next = outgoing_.begin(); next != outgoing_.end();) {
     const auto send = next++;
-    if (send->second.under_way == 0) finish_send(send->first, failure_);
+    if (send->second.under_way.empty()) finish_send(send->first, failure_);
   }
   for (auto next = incoming_.begin(); next != incoming_.end();) {
     const auto receive = next++;

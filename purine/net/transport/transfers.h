@@ -1,6 +1,7 @@
 // Tensors on their way between this rank and others: credits, chunks, and which goes first.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -20,9 +21,12 @@ namespace purine::net {
 
 struct TransferOptions {
   /// A larger message is sent in chunks of this size; at most 2^31 - 1 bytes.
-  std::size_t chunk_bytes = std::size_t{1} << 20;
+  std::size_t chunk_bytes = std::size_t{256} << 10;
   /// Chunks are handed to the messenger while fewer bytes than this are on their way to the peer.
   std::size_t bytes_in_flight = std::size_t{4} << 20;
+  /// And while fewer are on their way than have gone in so long, as far as that is known: an urgent message
+  /// waits behind them. Two chunks may always be.
+  std::chrono::nanoseconds longest_wait = std::chrono::milliseconds(10);
 };
 
 /// One end of a message, as its caller began it.
@@ -45,9 +49,15 @@ using Incoming = Transfer<std::byte>;
 /// place when it comes, and a sender that is ahead waits in its own memory. Of the messages that have
 /// credit, the most urgent one gives each next chunk. Messages of the same channel and version meet in the
 /// order in which they were begun.
+///
+/// A chunk that the messenger has can't be passed any more, so that it gets few of them: what goes to the
+/// peer in `longest_wait`. That follows from how long the last chunks took which had about as much ahead of
+/// them. Example: 4 MiB took 160 ms; then 256 KiB are on their way at a time, or two chunks, if that is more.
+/// If these take 1 ms, 2.5 MiB are.
 class Transfers {
  public:
-  Transfers(Messenger& messenger, TransferOptions options);
+  /// The messenger and the clock must outlive it.
+  Transfers(Messenger& messenger, const Clock& clock, TransferOptions options);
 
   void receive(const Incoming& incoming);
   void send(const Outgoing& outgoing);
@@ -88,12 +98,17 @@ class Transfers {
   void abandon();
 
  private:
+  /// A chunk that the messenger has.
+  struct Chunk {
+    std::int64_t begin = 0;      // the time when it got it
+    std::size_t bytes_then = 0;  // on their way to the peer, with the chunk
+  };
   struct Send : Outgoing {
     std::uint32_t slot = 0;
     std::size_t next = 0;  // the first byte that no chunk has taken yet
     bool all_taken = false;
-    std::size_t under_way = 0;  // chunks that the messenger has
-    std::size_t unsent = 0;     // bytes of all chunks but those that it is done with
+    std::deque<Chunk> under_way = {};
+    std::size_t unsent = 0;  // bytes of all chunks but those that it is done with
     std::shared_ptr<TransferObserver> observer = nullptr;  // that was told of its begin
   };
   struct Receive : Incoming {
@@ -110,6 +125,7 @@ class Transfers {
     std::map<Name, std::deque<std::uint64_t>> waiting_sends;  // without credit; tickets
     std::map<Name, std::deque<Words>> unused_credits;         // for sends that are yet to begin
     std::set<std::pair<double, std::uint64_t>> ready;         // urgency and ticket
+    std::size_t window = 0;  // chunks are handed over while fewer bytes are under way
     std::size_t bytes_under_way = 0;
     std::size_t chunks_under_way = 0;
     std::vector<std::uint32_t> free_slots;
@@ -127,11 +143,13 @@ class Transfers {
   void finish_receive(std::uint64_t ticket);
   void start_send(std::uint64_t ticket, Send& send, const Words& credit);
   void send_chunks(int rank);
+  void fit_window(Peer& peer, const Chunk& gone) const;
   void begin_observed(Send& send);
   void finish_send(std::uint64_t ticket, std::exception_ptr error);
   void give_slots(Peer& peer);
 
   Messenger& messenger_;
+  const Clock& clock_;
   std::shared_ptr<TransferObserver> observer_;
   TransferOptions options_;
   std::vector<std::unique_ptr<Peer>> peers_;  // made when they are first needed

@@ -61,6 +61,12 @@ class RecordingMessenger final : public Messenger {
   std::string host_ = "here";
 };
 
+class SetClock final : public Clock {
+ public:
+  std::int64_t now() const override { return time; }
+  std::int64_t time = 0;  // nanoseconds
+};
+
 class RecordingListener final : public CompletionListener {
  public:
   void completed(std::uint64_t tag, std::exception_ptr error) override {
@@ -96,7 +102,8 @@ class TransfersTest : public testing::Test {
   std::array<std::byte, 1024> memory{};
   RecordingMessenger messenger;
   RecordingListener listener;
-  Transfers transfers{messenger, {.chunk_bytes = 10, .bytes_in_flight = 20}};
+  SetClock clock;
+  Transfers transfers{messenger, clock, {.chunk_bytes = 10, .bytes_in_flight = 20}};
 };
 
 TEST_F(TransfersTest, SendsOnlyWithCreditWhicheverComesFirst) {
@@ -151,6 +158,56 @@ TEST_F(TransfersTest, TheMostUrgentMessageGivesTheNextChunk) {
   EXPECT_EQ(listener.take(), (Texts{"3", "2", "4", "1"}));
 }
 
+// Chunks on their way to rank 1, of a message that is long enough, after the next one has gone at a time.
+class TransfersWindowTest : public TransfersTest {
+ protected:
+  TransfersWindowTest() {
+    paced.credit(1, credit(1, 1000, 1));
+    paced.send({{1, 1, 0}, memory.data(), 1000, 0, &listener, 1});
+  }
+  std::size_t after_next(std::int64_t time) {
+    clock.time = time;
+    paced.chunk_sent(messenger.sends[gone++]);
+    return messenger.sends.size() - gone;
+  }
+
+  std::size_t gone = 0;
+  Transfers paced{messenger, clock, {10, 80, std::chrono::nanoseconds(1000)}};
+};
+
+TEST_F(TransfersWindowTest, AsManyChunksAreOnTheirWayAsGoInTheLongestWait) {
+  EXPECT_EQ(messenger.sends.size(), 8u);
+  // A chunk in 500 ns, so that two take the longest wait: no more are handed over until two are left.
+  std::vector<std::size_t> on_their_way;
+  for (int i = 1; i <= 10; ++i) on_their_way.push_back(after_next(500 * i));
+  EXPECT_EQ(on_their_way, (std::vector<std::size_t>{8, 8, 7, 6, 5, 4, 3, 2, 2, 2}));
+}
+
+TEST_F(TransfersWindowTest, TwoChunksMayAlwaysBeOnTheirWay) {
+  std::vector<std::size_t> on_their_way;
+  for (int i = 1; i <= 9; ++i) on_their_way.push_back(after_next(1'000'000 * i));
+  EXPECT_EQ(on_their_way, (std::vector<std::size_t>{7, 6, 5, 4, 3, 2, 2, 2, 2}));
+}
+
+TEST_F(TransfersWindowTest, ALinkThatGetsFasterHasMoreOnItsWayAgain) {
+  for (int i = 1; i <= 10; ++i) after_next(500 * i);
+  // From now on a chunk takes 200 ns: 5 go in the longest wait.
+  std::vector<std::size_t> on_their_way;
+  for (int i = 1; i <= 8; ++i) on_their_way.push_back(after_next(5000 + 200 * i));
+  EXPECT_EQ(on_their_way, (std::vector<std::size_t>{3, 5, 5, 5, 5, 5, 5, 5}));
+}
+
+TEST_F(TransfersWindowTest, AChunkAloneThatGoesSoonChangesNothing) {
+  paced.credit(2, {.kind = Words::Kind::credit, .channel = 1, .bytes = 5, .slot = 8});
+  paced.send({{2, 1, 0}, memory.data(), 5, 9, &listener, 0});
+  clock.time = 900;  // by which 5 bytes would be all that goes in the longest wait
+  paced.chunk_sent(messenger.sends.back());
+  paced.credit(2, {.kind = Words::Kind::credit, .channel = 2, .bytes = 100, .slot = 9});
+  messenger.take_calls();
+  paced.send({{2, 2, 0}, memory.data(), 100, 0, &listener, 0});
+  EXPECT_EQ(messenger.take_calls().size(), 8u);
+}
+
 /// Addresses, with no memory behind them.
 class AddressRange {
  public:
@@ -172,7 +229,7 @@ class AddressRange {
 TEST_F(TransfersTest, AMessageOfManyGigabytesIsCutExactly) {
   constexpr std::size_t gigabyte = std::size_t{1} << 30;
   const AddressRange range(5 * gigabyte + 3);
-  Transfers large(messenger, {.chunk_bytes = gigabyte, .bytes_in_flight = 20 * gigabyte});
+  Transfers large(messenger, clock, {.chunk_bytes = gigabyte, .bytes_in_flight = 20 * gigabyte});
   large.receive({{1, 1, 0}, range.start(), 5 * gigabyte + 3, 0, &listener, 0});
   large.credit(1, credit(1, 5 * gigabyte + 3, 1));
   large.send({{1, 1, 0}, range.start(), 5 * gigabyte + 3, 0, &listener, 1});
