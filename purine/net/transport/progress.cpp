@@ -7,12 +7,16 @@
 
 #include "purine/core/error.h"
 #include "purine/net/transport/pauses.h"
+#include "purine/runtime/cpu_workers.h"
 #include "purine/runtime/yielding_thread.h"
 
 namespace purine::net {
 namespace {
 
 using std::chrono::milliseconds;
+
+/// For a message of so many bytes a pause between looks is little beside its own way.
+constexpr std::size_t large_bytes = std::size_t{64} << 10U;
 
 /// How long a rank that fails tells others and lets chunks end, how long it then waits for the others' end,
 /// and how long MPI may take to finalise.
@@ -32,6 +36,9 @@ std::string seconds(milliseconds duration) {
 }
 
 }  // namespace
+
+Progress::Progress(const ConnectionOptions& options)
+    : options_(options), on_only_core_(CpuWorkers::available_cores().size() == 1) {}
 
 void Progress::run(const std::function<std::unique_ptr<Messenger>()>& make_messenger,
                    std::promise<void>& started) {
@@ -77,10 +84,18 @@ void Progress::run(const std::function<std::unique_ptr<Messenger>()>& make_messe
 
 // Requests of callers.
 
-void Progress::add(Request request) {
+// Where the worker that has just made a message has the only core, waking this thread would move the message
+// before that worker's next operator. When its pause is over it does so beside the operator.
+bool Progress::wakes(std::size_t bytes) const {
+  return !on_only_core_ || bytes < large_bytes;
+}
+
+void Progress::add(Request request, bool at_once) {
   const std::lock_guard lock(mutex_);
   requests_.push_back(std::move(request));
-  if (requests_.size() == 1) changed_.notify_one();
+  if (!at_once || wake_) return;
+  wake_ = true;
+  changed_.notify_one();
 }
 
 bool Progress::take_requests() {
@@ -119,7 +134,7 @@ void Progress::announce_end(std::int64_t run, std::int64_t end) {
     const std::lock_guard lock(mutex_);
     ends_.try_emplace(run, hosts_.size(), -1).first->second[static_cast<std::size_t>(rank_)] = end;
   }
-  add(Words{.kind = Words::Kind::end, .version = run, .bytes = end});
+  add(Words{.kind = Words::Kind::end, .version = run, .bytes = end}, true);
 }
 
 std::vector<std::int64_t> Progress::announced_ends(std::int64_t run) const {
@@ -165,12 +180,7 @@ void Progress::wait(bool busy) {
   if (busy) last_event_ = now;
   if (busy || phase_ == Phase::done) return;
   std::unique_lock lock(mutex_);
-  const auto something = [&] { return wake_ || !requests_.empty(); };
-  if (stuck_) {
-    changed_.wait(lock, something);
-    return;
-  }
-  changed_.wait_for(lock, pause_after(now - last_event_), something);
+  changed_.wait_for(lock, stuck_ ? longest_pause : pause_after(now - last_event_), [&] { return wake_; });
 }
 
 void Progress::check_others(Clock::time_point now) {

@@ -32,7 +32,7 @@ namespace purine::net {
 /// ranks when the first one has gone, and each should have said why.
 class Progress final : private MessengerListener {
  public:
-  explicit Progress(const ConnectionOptions& options) : options_(options) {}
+  explicit Progress(const ConnectionOptions& options);
 
   /// The thread's work, from making the messenger to its end. Says in `started` that the ranks are connected,
   /// or why not.
@@ -44,8 +44,8 @@ class Progress final : private MessengerListener {
   const std::string& host(int rank) const { return hosts_.at(static_cast<std::size_t>(rank)); }
 
   // For callers, on any thread.
-  void begin(const Incoming& incoming) { add(incoming); }
-  void begin(const Outgoing& outgoing) { add(outgoing); }
+  void begin(const Incoming& incoming) { add(incoming, wakes(incoming.bytes)); }
+  void begin(const Outgoing& outgoing) { add(outgoing, wakes(outgoing.bytes)); }
   void announce_end(std::int64_t run, std::int64_t end);
   std::vector<std::int64_t> announced_ends(std::int64_t run) const;
   void fail(std::string_view cause);
@@ -59,7 +59,8 @@ class Progress final : private MessengerListener {
   using Request = std::variant<Incoming, Outgoing, Words>;
   enum class Phase : std::uint8_t { running, departing, failing, failed, parting, done };
 
-  void add(Request request);
+  bool wakes(std::size_t bytes) const;
+  void add(Request request, bool at_once);
   bool take_requests();
   void begin_request(const Request& request);
   bool work();
@@ -86,6 +87,7 @@ class Progress final : private MessengerListener {
   void heard(int peer);
 
   const ConnectionOptions options_;
+  const bool on_only_core_;
   int rank_ = 0;
   std::vector<std::string> hosts_;
 
