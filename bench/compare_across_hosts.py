@@ -3,18 +3,21 @@
 
     python3 bench/compare_across_hosts.py [--tables throughput,layers,memory] [--models alexnet,googlenet_bn]
         [--rates 10gbit,1gbit,200mbit] [--batch 16] [--steps 12] [--rounds 3] [--python /usr/bin/python3]
-        [--configurations eager,channels_last] [--purine build/release/purine] [--json FILE]
+        [--configurations eager,channels_last] [--no-rival] [--purine build/release/purine] [--json FILE]
 
 The hosts are those of scripts/cluster: network namespaces with a link of the given rate, each pinned to one core.
+
+A line is printed for each point as soon as it is measured, and --json has all of them until then: so a run that is
+interrupted loses nothing. A later run with the same file adds its rounds to those that are in it; medians are of all.
 
 throughput  First PyTorch is tried in each configuration over two hosts at the first rate (compiled: by torch.compile);
             the fastest is the rival. Each round then runs, for each model: Purine on both hosts at the same time, each for
             itself (alone); then, at each rate, Purine on two ranks, by data parallelism and, where the network has large
-            fully connected layers, by the hybrid, and the rival. --batch is of one rank. Prints images/s of each, medians
-            over rounds, the ratio (median of the rounds' ratios, with the least and the largest); Purine's time of a
-            step, against the larger of the two that it can't be shorter than: the computation (that of alone) and the
-            wire (the bytes that a rank sends in a step, by the rate); and the share of the time in which data moved that
-            lay under operators, at the rank where it is the least.
+            fully connected layers, by the hybrid, and the rival. --batch is of one rank. Prints images/s of each, the
+            ratio; Purine's time of a step, against the larger of the two that it can't be shorter than: the computation
+            (that of alone) and the wire (the bytes that a rank sends in a step, by the rate); and the share of the time in
+            which data moved that lay under operators, at the rank where it is the least. After the rounds: medians over
+            them, and the least and the largest of ratios and of steps by the larger bound. --no-rival leaves PyTorch out.
 layers      AlexNet with its fully connected layers under data parallelism, tensor parallelism and the hybrid, at
             10gbit and 1gbit: time of a step, and bytes that a rank sends in it, as its endpoint counts them.
 memory      Bytes of the optimiser's state, of all variables, and in all, of each rank, where the update is sharded over
@@ -98,10 +101,43 @@ def on_two_hosts(rate, *command):
     return json_lines([CLUSTER, "run", "--require", "--pin", "--rate", rate, "--", *command])
 
 
+class Measurements:
+    """What was measured, point by point; in the file from the moment when it is added."""
+
+    def __init__(self, path):
+        self.path = path and pathlib.Path(path)
+        self.points = json.loads(self.path.read_text(encoding="utf-8")) if self.path and self.path.exists() else []
+
+    def add(self, **point):
+        self.points.append(point)
+        if self.path:
+            new = self.path.with_name(self.path.name + ".new")
+            new.write_text(json.dumps(self.points, indent=1), encoding="utf-8")
+            new.replace(self.path)
+
+    def of(self, **keys):
+        return [point for point in self.points if keys.items() <= point.items()]
+
+
+class Spread:
+    """A figure over rounds."""
+
+    def __init__(self, values):
+        self.values = list(values)
+
+    def median(self):
+        return statistics.median(self.values)
+
+    def text(self):
+        if len(self.values) == 1:
+            return f"{self.values[0]:.2f}"
+        return f"{self.median():.2f} ({min(self.values):.2f}-{max(self.values):.2f})"
+
+
 class Comparison:
     def __init__(self, arguments):
         self.arguments = arguments
-        self.measurements = []
+        self.measurements = Measurements(arguments.json)
 
     def bench(self, model, batch, *options):
         return [self.arguments.purine, "bench", model, "--batch", str(batch), "--steps", str(self.arguments.steps), "--json",
@@ -127,6 +163,8 @@ class Comparison:
         return line
 
     def choose_rival(self, model):
+        if len(self.arguments.configurations) == 1:
+            return self.arguments.configurations[0]
         trials = {configuration: self.torch(model, self.arguments.rates[0], configuration, 3)
                   for configuration in self.arguments.configurations}
         best = min(trials, key=lambda configuration: trials[configuration]["seconds"])
@@ -136,41 +174,45 @@ class Comparison:
 
     def throughput(self):
         arguments = self.arguments
-        images = 2 * arguments.batch
-        rivals = {model: self.choose_rival(model) for model in arguments.models}
-        print(f"{'network, scheme':<20}{'rate':>8}{'alone/s':>9}{'purine/s':>10}{'torch/s':>9}{'ratio':>7}{'(range)':>13}"
-              f"{'step s':>8}{'compute':>9}{'wire':>7}{'step/max':>10}{'hidden':>8}{'MB sent':>9}")
-        for model in arguments.models:
-            _, schemes = NETWORKS[model]
-            rounds = {(scheme, rate): [] for scheme in schemes for rate in arguments.rates}
-            for _ in range(arguments.rounds):
+        rivals = {model: None if arguments.no_rival else self.choose_rival(model) for model in arguments.models}
+        print(f"{'':<8}{'network, scheme':<20}{'rate':>8}{'purine/s':>10}{'torch/s':>9}  {'ratio':<17}{'step s':>7}{'compute':>9}"
+              f"{'wire':>7}  {'step/max':<17}{'hidden':>7}{'MB sent':>9}")
+        for turn in range(arguments.rounds):
+            for model in arguments.models:
                 alone = self.alone(model, arguments.batch)
                 for rate in arguments.rates:
-                    ours = {scheme: self.purine(model, rate, scheme) for scheme in schemes}
-                    theirs = self.torch(model, rate, rivals[model], arguments.steps)
+                    ours = {scheme: self.purine(model, rate, scheme) for scheme in NETWORKS[model][1]}
+                    rival = rivals[model]
+                    theirs = self.torch(model, rate, rival, arguments.steps) if rival else None
                     for scheme, result in ours.items():
-                        wire = 8 * result["bytes"] / bits_per_second(rate)
-                        rounds[scheme, rate].append({"alone": alone, "wire": wire, "purine": result, "torch": theirs["seconds"]})
-            for (scheme, rate), rows in rounds.items():
-                self.print_point(f"{model} {scheme}", rate, images, rows)
-                self.measurements.append({"table": "throughput", "network": model, "scheme": scheme, "rate": rate,
-                                          "rival": rivals[model], "rounds": rows})
+                        self.measurements.add(table="throughput", network=model, scheme=scheme, rate=rate, rival=rival,
+                                              batch=arguments.batch, alone=alone, purine=result, torch=theirs,
+                                              wire=8 * result["bytes"] / bits_per_second(rate))
+                        self.print_points(f"round {turn + 1}", self.measurements.points[-1:])
+        for model, rate in itertools.product(arguments.models, arguments.rates):
+            for scheme in NETWORKS[model][1]:
+                points = self.measurements.of(table="throughput", network=model, scheme=scheme, rate=rate,
+                                              batch=arguments.batch)
+                if len(points) > 1:
+                    self.print_points(f"all {len(points)}", points)
 
-    def print_point(self, name, rate, images, rows):
-        def median(value):
-            return statistics.median(map(value, rows))
+    def print_points(self, title, points):
+        """A line of points that differ in nothing but their round."""
+        def over(value, some=points):
+            return Spread(map(value, some))
 
-        def ratio(row):
-            return row["torch"] / row["purine"]["seconds"]
-
-        print(f"{name:<20}{rate:>8}{self.arguments.batch / median(lambda row: row['alone']):>9.2f}"
-              f"{images / median(lambda row: row['purine']['seconds']):>10.2f}{images / median(lambda row: row['torch']):>9.2f}"
-              f"{median(ratio):>7.2f}{f'{min(map(ratio, rows)):.2f}-{max(map(ratio, rows)):.2f}':>13}"
-              f"{median(lambda row: row['purine']['seconds']):>8.3f}{median(lambda row: row['alone']):>9.3f}"
-              f"{median(lambda row: row['wire']):>7.3f}"
-              f"{median(lambda row: row['purine']['seconds'] / max(row['alone'], row['wire'])):>10.2f}"
-              f"{median(lambda row: row['purine']['hidden']):>8.1%}{median(lambda row: row['purine']['bytes']) / 1e6:>9.1f}",
-              flush=True)
+        first = points[0]
+        images = 2 * first["batch"]
+        beside = [point for point in points if point["torch"]]
+        torch = images / over(lambda point: point["torch"]["seconds"], beside).median() if beside else 0
+        ratio = over(lambda point: point["torch"]["seconds"] / point["purine"]["seconds"], beside).text() if beside else "-"
+        bound = over(lambda point: point["purine"]["seconds"] / max(point["alone"], point["wire"]))
+        step = over(lambda point: point["purine"]["seconds"]).median()
+        print(f"{title:<8}{first['network'] + ' ' + first['scheme']:<20}{first['rate']:>8}{images / step:>10.2f}"
+              f"{f'{torch:.2f}' if torch else '-':>9}  {ratio:<17}{step:>7.3f}"
+              f"{over(lambda point: point['alone']).median():>9.3f}{over(lambda point: point['wire']).median():>7.3f}"
+              f"  {bound.text():<17}{over(lambda point: point['purine']['hidden']).median():>7.1%}"
+              f"{over(lambda point: point['purine']['bytes']).median() / 1e6:>9.1f}", flush=True)
 
     def layers(self):
         print(f"{'scheme':<10}{'rate':>8}{'step s':>9}{'MB sent':>9}")
@@ -179,7 +221,7 @@ class Comparison:
                 rows = [self.purine("alexnet", rate, scheme) for _ in range(self.arguments.rounds)]
                 seconds = statistics.median(row["seconds"] for row in rows)
                 print(f"{scheme:<10}{rate:>8}{seconds:>9.3f}{rows[0]['bytes'] / 1e6:>9.1f}", flush=True)
-                self.measurements.append({"table": "layers", "scheme": scheme, "rate": rate, "rounds": rows})
+                self.measurements.add(table="layers", scheme=scheme, rate=rate, rounds=rows)
 
     def memory(self):
         environment = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"]
@@ -194,8 +236,7 @@ class Comparison:
                 texts = [" / ".join(f"{rank[key] / 1e6:.1f}" for key in ("state_bytes", "variable_bytes", "peak_bytes"))
                          for rank in line["ranks"]]
                 print(f"{model:<14}{optimizer:<10}{ranks:>6}  {', '.join(texts)}", flush=True)
-                self.measurements.append({"table": "memory", "network": model, "optimizer": optimizer,
-                                          "ranks": line["ranks"]})
+                self.measurements.add(table="memory", network=model, optimizer=optimizer, ranks=line["ranks"])
 
 
 def main():
@@ -212,7 +253,8 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--configurations", type=names, default=["eager", "channels_last"])
     parser.add_argument("--purine", type=os.path.abspath, default=ROOT / "build" / "release" / "purine")
-    parser.add_argument("--json", help="write all measurements to this file")
+    parser.add_argument("--no-rival", action="store_true")
+    parser.add_argument("--json", help="keep all measurements in this file")
     parser.add_argument("--torch-worker", choices=NETWORKS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.torch_worker:
@@ -222,9 +264,6 @@ def main():
     comparison = Comparison(arguments)
     for table in arguments.tables:
         {"throughput": comparison.throughput, "layers": comparison.layers, "memory": comparison.memory}[table]()
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(comparison.measurements, file, indent=1)
 
 
 if __name__ == "__main__":
