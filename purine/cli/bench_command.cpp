@@ -47,11 +47,12 @@ double median(std::vector<double> values) {
 
 // Seconds a step, for each of a few blocks of steps. A block is timed from when nothing runs until nothing
 // runs again: the moments at which single steps reach the host say little while later ones are under way.
-// Where ranks exchange data, the beginning and the end of a block hide less of it than its middle, so that
+// Where devices exchange data, the beginning and the end of a block hide less of it than its middle, so that
 // blocks are longer. Steps that are traced are one block: they overlap as in training.
-std::vector<double> run(Session& session, const BenchRequest& request, const Runtime& runtime) {
-  const std::int64_t most_blocks = runtime.ranks() > 1 ? 4 : 8;
-  const std::int64_t least_steps = runtime.ranks() > 1 ? 8 : 1;
+std::vector<double> run(Session& session, const BenchRequest& request, const Runtime& runtime,
+                        std::size_t devices) {
+  const std::int64_t most_blocks = devices > 1 ? 4 : 8;
+  const std::int64_t least_steps = devices > 1 ? 8 : 1;
   if (request.warm_up > 0) session.run_steps(request.warm_up);
   if (runtime.transfer_meter() != nullptr) runtime.transfer_meter()->reset();
   std::vector<double> seconds;
@@ -212,7 +213,7 @@ int bench(const BenchRequest& request, Launch& launch) {
   }
   Session session(*runtime, placed->running(), options);
   const double ready_seconds = std::chrono::duration<double>(Clock::now() - before).count();
-  const std::vector<double> times = run(session, request, *runtime);
+  const std::vector<double> times = run(session, request, *runtime, setup.devices().size());
   const std::vector<RankFigures> ranks =
       gather_values(launch.endpoint(), figures_of(session, placed->running(), *runtime));
   std::optional<trace::RunDescription> description;
