@@ -2,7 +2,8 @@
 //   mpirun -n 2 --host a,b bench_network [MESSAGE BYTES] [SECONDS] [CHUNK BYTES] [BYTES IN FLIGHT]
 //   scripts/cluster run --rate 1gbit --pin -- build/release/bench/bench_network
 // Every rank sends to the next one and receives from the one before: first one way only, from rank 0 to rank
-// 1, then both ways, then both ways beside a thread that computes, then single numbers back and forth.
+// 1, then both ways, then both ways beside a thread that computes, then single numbers and single messages
+// back and forth after a rest, alone and beside such a thread.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -108,24 +109,28 @@ class Bench {
     return rate;
   }
 
-  /// Seconds from one rank to the other and back.
-  double round_trip() {
-    std::vector<double> times;
-    for (int i = 0; i < 200; ++i) {
-      const Clock::time_point begin = Clock::now();
+  /// Seconds that a message takes from one rank to the next, when nothing has moved for a while.
+  double message_seconds(std::size_t bytes) {
+    constexpr int count = 60;
+    double seconds = 0;
+    for (int i = 0; i < count; ++i) {
+      std::this_thread::sleep_for(endpoint_.rank() == 0 ? rest : rest / 2);  // others are ready before it
       net::Waiter waiter;
-      endpoint_.receive({previous(), 2, i}, received_.data(), 8, waiter, 0);
+      endpoint_.receive({previous(), 2, round_}, received_.data(), bytes, waiter, 0);
       if (endpoint_.rank() != 0) waiter.wait(1);
-      endpoint_.send({next(), 2, i}, sent_.data(), 8, 0, waiter, 1);
+      const Clock::time_point begin = Clock::now();
+      endpoint_.send({next(), 2, round_}, sent_.data(), bytes, 0, waiter, 1);
       waiter.wait(endpoint_.rank() != 0 ? 1 : 2);
-      times.push_back(seconds_since(begin));
+      seconds += seconds_since(begin) / endpoint_.size();
+      ++round_;
     }
-    std::nth_element(times.begin(), times.begin() + 100, times.end());
-    return times[100];
+    return seconds / count;
   }
 
  private:
   static constexpr std::size_t under_way = 8;
+  // No multiple of anything that recurs.
+  static constexpr std::chrono::microseconds rest{21'370};
 
   int next() const { return (endpoint_.rank() + 1) % endpoint_.size(); }
   int previous() const { return (endpoint_.rank() + endpoint_.size() - 1) % endpoint_.size(); }
@@ -149,6 +154,7 @@ class Bench {
   net::Waiter arrivals_;
   net::Waiter departures_;
   std::int64_t version_ = 0;
+  std::int64_t round_ = 0;
   int batch_ = 16;
 };
 
@@ -179,6 +185,12 @@ void run(std::size_t bytes, double seconds, const net::ConnectionOptions& option
                      : "waits",
          bench.transfer(rank == 0, rank == 1, nullptr), 0);
   report(*endpoint, "sends and receives", bench.transfer(true, true, nullptr), 0);
+  const auto messages = [&](const char* beside) {
+    for (const std::size_t size : {std::size_t{8}, bytes}) {
+      const double time = bench.message_seconds(size);
+      if (rank == 0) fmt::print("a message of {} bytes{}: {:.0f} us\n", size, beside, 1e6 * time);
+    }
+  };
   {
     double alone = 0;
     const Computation computation;
@@ -186,9 +198,9 @@ void run(std::size_t bytes, double seconds, const net::ConnectionOptions& option
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     alone = static_cast<double>(computation.rounds()) / seconds_since(begin);
     report(*endpoint, "does so beside a computation", bench.transfer(true, true, &computation), alone);
+    messages(" beside computations");
   }
-  const double round_trip = bench.round_trip();
-  if (rank == 0) fmt::print("once around the ranks: {:.0f} us\n", 1e6 * round_trip);
+  messages("");
 }
 
 }  // namespace
