@@ -32,6 +32,7 @@ struct Cpu {
   Processor core;
   int cores = 1;
   double all_busy_speed = 1;  ///< of each core when all of them work, against one that works alone
+  double turn_seconds = 0;  ///< between turns at which threads that serve get a core that works; 0: any time
   std::size_t memory_bytes = 0;
 };
 
@@ -50,7 +51,9 @@ struct Card {
   double bytes_per_second = 0;  ///< in each direction
   double latency = 0;
   double message_seconds = 0;
+  double burst_bytes = 0;  ///< that pass at once after a rest
   double core_seconds_per_byte = 0;
+  double core_seconds_per_message = 0;
 };
 
 struct Switch {

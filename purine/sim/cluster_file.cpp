@@ -53,6 +53,7 @@ const std::vector<Key<Cpu>>& cpu_keys() {
        any},
       {"start_us", micro, [](Cpu& cpu, double v) { cpu.core.start_seconds = v; }, false, 0, 1e6},
       {"all_busy_speed", 1, [](Cpu& cpu, double v) { cpu.all_busy_speed = v; }, false, 1e-2, 1},
+      {"turn_us", micro, [](Cpu& cpu, double v) { cpu.turn_seconds = v; }, false, 0, 1e6},
       {"memory_gib", gibi, [](Cpu& cpu, double v) { cpu.memory_bytes = bytes(v); }, true, 1e-3, 1e6},
   };
   return keys;
@@ -80,7 +81,10 @@ const std::vector<Key<Card>>& card_keys() {
       {"gbit_per_s", gigabit, [](Card& card, double v) { card.bytes_per_second = v; }, true, 1e-6, any},
       {"latency_us", micro, [](Card& card, double v) { card.latency = v; }, false, 0, 1e7},
       {"message_us", micro, [](Card& card, double v) { card.message_seconds = v; }, false, 0, 1e7},
+      {"burst_kib", 1024, [](Card& card, double v) { card.burst_bytes = v; }, false, 0, any},
       {"core_ns_per_byte", 1e-9, [](Card& card, double v) { card.core_seconds_per_byte = v; }, false, 0, 1e6},
+      {"core_us_per_message", micro, [](Card& card, double v) { card.core_seconds_per_message = v; }, false,
+       0, 1e7},
   };
   return keys;
 }

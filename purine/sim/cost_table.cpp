@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "purine/core/error.h"
@@ -10,32 +11,63 @@
 #include "purine/trace/chrome_trace.h"
 
 namespace purine::sim {
+namespace {
+
+// Of the costs that it has considered, the one whose roofline is nearest to the wanted one, by their ratio.
+class Nearest {
+ public:
+  explicit Nearest(double wanted) : wanted_(wanted) {}
+  void consider(const MeasuredCost& cost, double roofline) {
+    if (!(wanted_ > 0) || !(roofline > 0)) return;
+    const double distance = std::abs(std::log(roofline / wanted_));
+    if (found_ != nullptr && distance >= least_) return;
+    found_ = &cost;
+    least_ = distance;
+  }
+  const MeasuredCost* found() const { return found_; }
+
+ private:
+  const double wanted_;
+  const MeasuredCost* found_ = nullptr;
+  double least_ = 0;
+};
+
+}  // namespace
+
+double MeasuredCost::seconds_at(std::int64_t iteration, std::uint32_t which) const {
+  if (iterations == 0) return seconds;
+  const std::size_t in_each = executions.size() / iterations;
+  const std::size_t measured = static_cast<std::size_t>(iteration) % iterations;
+  return executions[measured * in_each + which % in_each];
+}
 
 CostTable CostTable::from_trace(const trace::Trace& trace) {
   struct Execution {
-    double nanoseconds = 0;
+    double seconds = 0;
     int parts = 0;
-    Cost cost = {};
   };
-  std::map<std::pair<std::uint32_t, std::int64_t>, Execution> executions;
+  std::map<std::pair<std::int64_t, std::uint32_t>, Execution> executions;  // by iteration and operator
   for (const trace::OperatorEvent& event : trace.events) {
-    Execution& execution = executions[{event.op, event.iteration}];
-    execution.nanoseconds += static_cast<double>(event.end - event.begin);
+    Execution& execution = executions[{event.iteration, event.op}];
+    execution.seconds += 1e-9 * static_cast<double>(event.end - event.begin);
     execution.parts = std::max(execution.parts, event.part + 1);
   }
-  std::map<std::pair<std::string, std::string>, std::vector<Execution>> by_shapes;
-  for (auto& [key, execution] : executions) {
-    const trace::OperatorLabel& label = trace.operators[key.first];
-    if (label.exchange) continue;
-    execution.cost = {label.operations, label.bytes};
-    by_shapes[{label.type, label.shapes}].push_back(execution);
-  }
   CostTable table;
-  for (auto& [key, all] : by_shapes) {
-    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-    std::nth_element(all.begin(), middle, all.end(),
-                     [](const Execution& a, const Execution& b) { return a.nanoseconds < b.nanoseconds; });
-    table.costs_[key] = {middle->nanoseconds * 1e-9, middle->parts, middle->cost};
+  std::map<const MeasuredCost*, std::set<std::int64_t>> iterations;
+  for (const auto& [key, execution] : executions) {
+    const trace::OperatorLabel& label = trace.operators[key.second];
+    if (label.exchange) continue;
+    MeasuredCost& cost = table.costs_[{label.type, label.shapes}];
+    cost.seconds += execution.seconds;
+    cost.parts = std::max(cost.parts, execution.parts);
+    cost.cost = {label.operations, label.bytes};
+    cost.executions.push_back(execution.seconds);
+    iterations[&cost].insert(key.first);
+  }
+  for (auto& [key, cost] : table.costs_) {
+    cost.seconds /= static_cast<double>(cost.executions.size());
+    // A trace may have lost some of an iteration's.
+    if (cost.executions.size() % iterations[&cost].size() == 0) cost.iterations = iterations[&cost].size();
   }
   return table;
 }
@@ -74,20 +106,23 @@ const MeasuredCost* CostTable::find(std::string_view type, std::string_view shap
 
 const MeasuredCost* CostTable::most_alike(std::string_view type, const Cost& cost, DType dtype,
                                           const Processor& processor) const {
-  const double wanted = processor.seconds(cost, dtype);
-  if (!(wanted > 0)) return nullptr;
-  const MeasuredCost* nearest = nullptr;
-  double least = 0;
+  Nearest nearest(processor.seconds(cost, dtype));
   for (auto each = costs_.lower_bound({std::string(type), ""});
        each != costs_.end() && each->first.first == type; ++each) {
-    const double has = processor.seconds(each->second.cost, dtype);
-    if (!(has > 0)) continue;
-    const double distance = std::abs(std::log(has / wanted));
-    if (nearest != nullptr && distance >= least) continue;
-    nearest = &each->second;
-    least = distance;
+    nearest.consider(each->second, processor.seconds(each->second.cost, dtype));
   }
-  return nearest;
+  return nearest.found();
+}
+
+const MeasuredCost* CostTable::most_alike(const Cost& cost, DType dtype, const Processor& processor) const {
+  // Without its operations, what the memory limits takes as long.
+  const auto memory_seconds = [&](const Cost& of) {
+    const double seconds = processor.seconds({0, of.bytes}, dtype);
+    return processor.seconds(of, dtype) > seconds ? 0 : seconds;
+  };
+  Nearest nearest(memory_seconds(cost));
+  for (const auto& [key, each] : costs_) nearest.consider(each, memory_seconds(each.cost));
+  return nearest.found();
 }
 
 void CostTable::set(std::string_view type, std::string_view shapes, const MeasuredCost& cost) {

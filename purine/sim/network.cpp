@@ -66,7 +66,12 @@ class Network::HostMessenger final : public net::Messenger {
 
 Network::Card::Card(const CardOptions& card_options, std::unique_ptr<HostMessenger> host_messenger,
                     const Clock& clock)
-    : options(card_options), messenger(std::move(host_messenger)), outgoing(clock), incoming(clock) {}
+    : options(card_options),
+      messenger(std::move(host_messenger)),
+      outgoing_bucket(options.bytes_per_second, options.burst_bytes),
+      incoming_bucket(options.bytes_per_second, options.burst_bytes),
+      outgoing(clock),
+      incoming(clock) {}
 
 Network::Card::~Card() = default;
 
@@ -88,6 +93,9 @@ void Network::listen(int host, net::MessengerListener& listener, OverlapMeter& m
   card(host).listener = &listener;
   card(host).both = &meter;
   card(host).cores = &cores;
+  const CardOptions& options = card(host).options;
+  card(host).has_thread =
+      options.core_seconds_per_byte > 0 || options.core_seconds_per_message > 0 || cores.have_turns();
 }
 
 OverlapMeter& Network::outgoing(int host) {
@@ -111,14 +119,11 @@ std::uint32_t Network::add_delivery(Delivery delivery) {
 
 void Network::send_words(int from, int to, std::string words) {
   card(from).last_event = time_.now();
-  const double latency = card(from).options.latency + switch_.latency + card(from).options.message_seconds;
   Delivery delivery;
-  delivery.stage = Delivery::Stage::on_its_way;
   delivery.from = from;
   delivery.to = to;
   delivery.words = std::move(words);
-  const std::uint32_t index = add_delivery(std::move(delivery));
-  time_.schedule(time_.now() + nanoseconds(latency), *this, index);
+  work_on(from, add_delivery(std::move(delivery)));
 }
 
 void Network::send_chunk(int from, int to, std::uint32_t slot, std::size_t bytes, std::uint64_t ticket) {
@@ -133,27 +138,28 @@ void Network::send_chunk(int from, int to, std::uint32_t slot, std::size_t bytes
   work_on(from, add_delivery(std::move(delivery)));
 }
 
-// The host's transport works on a chunk, after those before it; then it goes on.
+// The host's transport works on a message, after those before it; then it goes on.
 void Network::work_on(int host, std::uint32_t index) {
   Card& at = card(host);
-  if (at.options.core_seconds_per_byte == 0) return go_on(index);
+  if (!at.has_thread) return go_on(index);
   at.thread.push_back(index);
-  if (at.thread.size() == 1) begin_work(host);
+  if (at.thread.size() == 1) begin_work(host, false);
 }
 
-void Network::begin_work(int host) {
+void Network::begin_work(int host, bool goes_on) {
   Card& at = card(host);
   const auto bytes = static_cast<double>(deliveries_[at.thread.front()].bytes);
-  at.cores->run(nanoseconds(bytes * at.options.core_seconds_per_byte), *this,
-                static_cast<std::uint64_t>(host));
+  const double seconds = at.options.core_seconds_per_message + bytes * at.options.core_seconds_per_byte;
+  at.cores->serve(nanoseconds(seconds), *this, static_cast<std::uint64_t>(host), goes_on);
 }
 
 void Network::work_done(std::uint64_t host) {
   Card& at = card(static_cast<int>(host));
   const std::uint32_t index = at.thread.front();
-  at.thread.pop_front();
-  if (!at.thread.empty()) begin_work(static_cast<int>(host));
   go_on(index);
+  // What follows from it at once is done in the same turn.
+  at.thread.pop_front();
+  if (!at.thread.empty()) begin_work(static_cast<int>(host), true);
 }
 
 void Network::go_on(std::uint32_t index) {
@@ -168,6 +174,10 @@ void Network::leave(std::uint32_t index) {
   Delivery& delivery = deliveries_[index];
   delivery.stage = Delivery::Stage::on_its_way;
   Card& sender = card(delivery.from);
+  if (!delivery.is_chunk) {
+    const double latency = sender.options.latency + switch_.latency + sender.options.message_seconds;
+    return time_.schedule(time_.now() + nanoseconds(latency), *this, index);
+  }
   std::deque<std::uint32_t>& waiting = sender.waiting[delivery.to];
   if (waiting.empty()) sender.turns.push_back(delivery.to);
   waiting.push_back(index);
@@ -189,25 +199,20 @@ void Network::send_next_chunk(int from) {
     sender.turns.push_back(to);
   }
   const std::size_t bytes = deliveries_[index].bytes;
-  const std::int64_t sent = time_.now() + nanoseconds(sender.options.message_seconds) +
-                            duration(bytes, sender.options.bytes_per_second);
+  const std::int64_t sent = nanoseconds(sender.options.message_seconds) +
+                            sender.outgoing_bucket.pass(bytes, time_.now(), time_.now());
   sender.outgoing.move_begins();
   sender.both->move_begins();
   time_.schedule(sent, *this, card_bit | static_cast<std::uint64_t>(from));
   const std::int64_t latency = nanoseconds(sender.options.latency + switch_.latency);
-  std::int64_t first = time_.now() + latency;  // byte
+  const std::int64_t first = time_.now() + latency;  // byte
   std::int64_t last = sent + latency;
-  const auto pass = [&](std::int64_t& free_at, double bytes_per_second) {
-    first = std::max(first, free_at);
-    last = std::max(last, first + duration(bytes, bytes_per_second));
-    free_at = last;
-  };
   if (switch_.bytes_per_second > 0) {
     // It takes other chunks meanwhile, as far as its own speed goes.
     switch_free_at_ = std::max(switch_free_at_, first) + duration(bytes, switch_.bytes_per_second);
     last = std::max(last, switch_free_at_);
   }
-  pass(card(to).receiving_until, card(to).options.bytes_per_second);
+  last = card(to).incoming_bucket.pass(bytes, first, last);
   card(to).incoming.move_begins();
   card(to).both->move_begins();
   time_.schedule(last, *this, index);
@@ -233,11 +238,7 @@ void Network::act(std::uint64_t tag) {
     const std::int64_t look = next_look(card(delivery.to).last_event, time_.now());
     if (look > time_.now()) return time_.schedule(look, *this, index);
   }
-  if (delivery.is_chunk) {
-    work_on(delivery.to, index);
-  } else {
-    deliver(index);
-  }
+  work_on(delivery.to, index);
 }
 
 void Network::deliver(std::uint32_t index) {

@@ -14,6 +14,7 @@
 #include "purine/net/transport/messenger.h"
 #include "purine/sim/cores.h"
 #include "purine/sim/overlap_meter.h"
+#include "purine/sim/token_bucket.h"
 #include "purine/sim/virtual_time.h"
 
 namespace purine::sim {
@@ -23,9 +24,12 @@ struct CardOptions {
   double bytes_per_second = 1.25e9;  ///< in each direction
   double latency = 0;                ///< seconds from a byte's departure here to its arrival elsewhere
   double message_seconds = 0;        ///< that each message occupies the card besides its bytes
+  /// What may pass at once, in each direction, after a rest in which as much would have passed.
+  double burst_bytes = 0;
   /// What the transport's thread, which shares the host's cores with the workers, needs to send or to receive
-  /// a byte.
+  /// a byte, and a message besides.
   double core_seconds_per_byte = 0;
+  double core_seconds_per_message = 0;
 };
 
 /// What all messages pass.
@@ -38,7 +42,8 @@ struct SwitchOptions {
 /// turn, one from each; words, which are short, without waiting. A chunk begins to arrive when its first
 /// bytes have come and those that came before are taken in; so it takes the time of the slower card, and two
 /// senders share what their receiver takes. A chunk counts as sent when it has arrived. The transport's
-/// thread works on one chunk at a time, before it goes out or after it has come in.
+/// thread works on one message at a time, before it goes out or after it has come in; it serves the workers
+/// (`Cores::serve`).
 ///
 /// A host's transport looks for what has arrived in pauses, as that of a real run does (`net::pause_after`).
 class Network final : public TimedAction, private Cores::Listener {
@@ -82,11 +87,13 @@ class Network final : public TimedAction, private Cores::Listener {
     OverlapMeter* both = nullptr;
     Cores* cores = nullptr;
     std::deque<std::uint32_t> thread;  // deliveries that the transport's thread works on, in turn
+    bool has_thread = false;           // if its work takes time or waits for a core
+    TokenBucket outgoing_bucket;
+    TokenBucket incoming_bucket;
     // Chunks to be sent, and the hosts that have some, whose turn comes in this order.
     std::map<int, std::deque<std::uint32_t>> waiting;
     std::deque<int> turns;
     bool sending = false;
-    std::int64_t receiving_until = 0;
     std::int64_t last_event = 0;
     std::map<std::pair<int, std::uint32_t>, std::deque<std::uint64_t>> posted;  // receives' tickets
     OverlapMeter outgoing;
@@ -97,7 +104,7 @@ class Network final : public TimedAction, private Cores::Listener {
   void send_words(int from, int to, std::string words);
   void send_chunk(int from, int to, std::uint32_t slot, std::size_t bytes, std::uint64_t ticket);
   void work_on(int host, std::uint32_t index);
-  void begin_work(int host);
+  void begin_work(int host, bool goes_on);
   void work_done(std::uint64_t host) override;
   void go_on(std::uint32_t index);
   void leave(std::uint32_t index);

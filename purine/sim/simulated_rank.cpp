@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -10,7 +11,6 @@
 #include "purine/net/transport/words.h"
 
 namespace purine::sim {
-
 SimulatedRank::Accelerator::Accelerator(VirtualTime& time, Location location, const Gpu& model,
                                         Activity& activity)
     : device(time, location, {model.memory_bytes, model.processor.start_seconds}, &activity),
@@ -25,7 +25,7 @@ SimulatedRank::Accelerator::Accelerator(VirtualTime& time, Location location, co
 SimulatedRank::SimulatedRank(const Shared& shared, std::int32_t rank)
     : shared_(shared),
       rank_(rank),
-      cores_(shared.time, host().cpu.cores, host().cpu.all_busy_speed),
+      cores_(shared.time, host().cpu.cores, host().cpu.all_busy_speed, nanoseconds(host().cpu.turn_seconds)),
       cpu_meter_(shared.time),
       transfers_(shared.network.messenger(rank), shared.time, net::TransferOptions{}) {
   shared_.network.listen(rank, *this, cpu_meter_, cores_);
@@ -131,14 +131,33 @@ void SimulatedRank::plan_costs() {
     if (measured != nullptr) {
       ++measured_;
     } else {
-      measured = costs->most_alike(program_->type(op), program_->cost(op), program_->dtype(op), processor);
+      const Cost cost = program_->cost(op);
+      measured = costs->most_alike(program_->type(op), cost, program_->dtype(op), processor);
+      const bool same_type = measured != nullptr;
+      if (!same_type) measured = costs->most_alike(cost, program_->dtype(op), processor);
       if (measured == nullptr) continue;
       scale = roofline / processor.seconds(measured->cost, program_->dtype(op));
+      if (!same_type) {
+        plan.seconds = scale * measured->seconds / plan.parts;
+        continue;
+      }
     }
     // The kernel chose its parts, and each was timed with its start.
     plan.parts = on_cpu ? measured->parts : 1;
     plan.seconds = scale * measured->seconds / plan.parts;
+    plan.measured = measured;
+    plan.scale = scale / plan.parts;
+    // Devices that share what one device was measured with are not slow at the same time.
+    const auto iterations = static_cast<double>(measured->iterations);
+    const int device = shared_.options.costs_by_rank.empty() ? rank_ + location.index : 0;
+    plan.first_iteration = std::llround(0.618 * device * iterations);
   }
+}
+
+double SimulatedRank::seconds_of_part(std::uint32_t op, std::int64_t iteration) const {
+  const Plan& plan = plans_[op];
+  if (plan.measured == nullptr) return plan.seconds;
+  return plan.scale * plan.measured->seconds_at(plan.first_iteration + iteration, op);
 }
 
 int SimulatedRank::workers_of(Location cpu) const {
@@ -195,14 +214,14 @@ void SimulatedRank::proceed() {
   dispatcher_->issue_ready();
 }
 
-void SimulatedRank::begin(std::uint32_t op, std::int64_t, int, int worker, CompletionListener& listener,
-                          std::uint64_t tag) {
+void SimulatedRank::begin(std::uint32_t op, std::int64_t iteration, int, int worker,
+                          CompletionListener& listener, std::uint64_t tag) {
   ++executions_;
   workers_[static_cast<std::size_t>(worker)] = {&listener, tag};
   cpu_meter_.operator_begins();
   shared_.network.outgoing(rank_).operator_begins();
   shared_.network.incoming(rank_).operator_begins();
-  cores_.run(nanoseconds(plans_[op].seconds), *this, static_cast<std::uint64_t>(worker));
+  cores_.run(nanoseconds(seconds_of_part(op, iteration)), *this, static_cast<std::uint64_t>(worker));
 }
 
 void SimulatedRank::work_done(std::uint64_t worker) {
@@ -214,10 +233,10 @@ void SimulatedRank::work_done(std::uint64_t worker) {
   busy.listener->completed(busy.tag, nullptr);
 }
 
-void SimulatedRank::issue(std::uint32_t op, std::int64_t, Queue& queue) {
+void SimulatedRank::issue(std::uint32_t op, std::int64_t iteration, Queue& queue) {
   ++executions_;
   const Plan& plan = plans_[op];
-  if (plan.kind == Plan::Kind::compute) queue.launch({nullptr, plan.seconds});
+  if (plan.kind == Plan::Kind::compute) queue.launch({nullptr, seconds_of_part(op, iteration)});
   if (plan.kind == Plan::Kind::transfer) static_cast<SimulatedQueue&>(queue).move(plan.way, plan.bytes);
 }
 

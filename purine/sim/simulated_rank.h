@@ -65,6 +65,10 @@ class SimulatedRank final : public Executor,
     Kind kind = Kind::nothing;
     int parts = 1;
     double seconds = 0;  // of a part
+    // Where executions were measured: those, by so much, beginning with one of the device's own.
+    const MeasuredCost* measured = nullptr;
+    double scale = 1;
+    std::int64_t first_iteration = 0;
     std::int64_t bytes = 0;
     std::int32_t peer = 0;
     std::uint32_t channel = 0;
@@ -88,6 +92,7 @@ class SimulatedRank final : public Executor,
   Accelerator& accelerator(Location location);
   void make_devices();
   void plan_costs();
+  double seconds_of_part(std::uint32_t op, std::int64_t iteration) const;
   std::vector<Link*> way_of(std::uint32_t op);
   void check_memory() const;
   int workers_of(Location cpu) const;

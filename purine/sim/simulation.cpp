@@ -174,7 +174,8 @@ class Run {
     std::vector<CardOptions> options;
     for (const Host& host : cluster.hosts) {
       options.push_back({host.card.bytes_per_second, host.card.latency, host.card.message_seconds,
-                         host.card.core_seconds_per_byte});
+                         host.card.burst_bytes, host.card.core_seconds_per_byte,
+                         host.card.core_seconds_per_message});
     }
     return options;
   }
