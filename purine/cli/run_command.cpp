@@ -8,12 +8,14 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <variant>
 
 #include "purine/cli/commands.h"
 #include "purine/core/error.h"
 #include "purine/core/one_line.h"
+#include "purine/runtime/endpoint.h"
 
 namespace purine::cli {
 namespace {
@@ -70,9 +72,19 @@ Error unwritable_output() {
   return Error("output", "standard output cannot be written");
 }
 
-bool is_about_usage(const Error& error) {
-  return error.component() == "command" || error.component() == "job" || error.component() == "cluster" ||
-         error.component() == "run folder";
+bool is_about_usage(std::string_view component) {
+  return component == "command" || component == "job" || component == "cluster" || component == "run folder";
+}
+
+// Of what another rank says, as in `at node2, [job] job.toml:3: …`, the component is part of the message.
+std::string_view component_of(const Error& error) {
+  constexpr std::string_view mark = ", [";
+  const std::string_view message = error.message();
+  const std::size_t begin = message.find(mark);
+  const bool is_said = dynamic_cast<const RemoteError*>(&error) != nullptr && message.starts_with("at ");
+  if (!is_said || begin == std::string_view::npos) return error.component();
+  const std::string_view said = message.substr(begin + mark.size());
+  return said.substr(0, said.find(']'));
 }
 
 }  // namespace
@@ -81,7 +93,7 @@ Complaint complaint_about(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& own) {
-    return {is_about_usage(own) ? usage : failure, own.what()};
+    return {is_about_usage(component_of(own)) ? usage : failure, own.what()};
   } catch (const std::bad_alloc&) {
     return {failure, "[memory] there is not enough memory; hint: take a smaller batch, or a smaller model"};
   } catch (const std::logic_error& bug) {

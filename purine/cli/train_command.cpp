@@ -19,6 +19,7 @@
 #include "purine/cli/run_report.h"
 #include "purine/cli/stop_on_signal.h"
 #include "purine/core/error.h"
+#include "purine/core/shell_word.h"
 #include "purine/io/background_output.h"
 #include "purine/net/start_up.h"
 #include "purine/train/parallel_section.h"
@@ -95,13 +96,18 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, const
     launch.tell_waits([&](const std::string& text) { listener->note(text); });
   }
   const train::EndReport report = trainer.run();
+  std::optional<Error> report_error;
   if (listener && request.report && report.trace) {
-    const std::string path = write_run_report(report.paths.folder).string();
-    if (!request.json) output.write(fmt::format("report         {}\n", path));
+    try {
+      const std::string path = write_run_report(report.paths.folder).string();
+      if (!request.json) output.write(fmt::format("report         {}\n", path));
+    } catch (const Error& error) {
+      report_error = error;
+    }
   }
   if (listener && report.end != train::RunEnd::finished) {
-    listener->note(
-        fmt::format("go on with: purine train --resume --run-folder {}", report.paths.folder.string()));
+    listener->note(fmt::format("go on with: purine train --resume --run-folder {}",
+                               shell_word(report.paths.folder.string())));
   }
   output.flush();
   if (output.error_number() != 0 && !output.nobody_reads()) {
@@ -109,7 +115,8 @@ int train(const TrainRequest& request, Launch& launch, const Attempt& job, const
                 fmt::format("standard output cannot be written: {}", std::strerror(output.error_number())),
                 fmt::format("the run itself is well, and lies in {}", report.paths.folder.string()));
   }
-  for (const std::optional<Error>& error : {report.trace_error, report.metrics_error, report.events_error}) {
+  for (const std::optional<Error>& error :
+       {report.trace_error, report.metrics_error, report.events_error, report_error}) {
     if (error) throw with_good_news(*error, report);
   }
   return report.end == train::RunEnd::interrupted ? interrupted : success;

@@ -9,41 +9,49 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string_view>
+#include <utility>
 
 #include "purine/core/error.h"
 
 namespace purine::data {
 namespace {
 
+[[noreturn]] void fail() {
+  throw Error("file", "can't be read: " + std::string(std::strerror(errno)));
+}
+
+// A regular file that is open: opening a pipe would wait for its writer.
 class Descriptor {
  public:
   explicit Descriptor(const std::string& path)
-      : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+      : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (value_ < 0) fail();
+    if (::fstat(value_, &status_) == 0 && S_ISREG(status_.st_mode)) return;
+    ::close(value_);
+    throw Error("file", "is not a regular file");
+  }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() {
     if (value_ >= 0) ::close(value_);
   }
   int value() const { return value_; }
+  std::size_t size() const { return static_cast<std::size_t>(status_.st_size); }
+  // Whoever calls this closes it.
+  int release() { return std::exchange(value_, -1); }
 
  private:
   int value_;
+  struct stat status_ {};
 };
-
-[[noreturn]] void fail() {
-  throw Error("file", "can't be read: " + std::string(std::strerror(errno)));
-}
 
 }  // namespace
 
 void read_file(const std::string& path, std::vector<std::byte>& bytes) {
   const Descriptor file(path);
-  if (file.value() < 0) fail();
-  struct stat status {};
-  if (::fstat(file.value(), &status) != 0) fail();
-  if (!S_ISREG(status.st_mode)) throw Error("file", "is not a regular file");
-  bytes.resize(static_cast<std::size_t>(status.st_size));
+  bytes.resize(file.size());
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t count = ::read(file.value(), bytes.data() + done, bytes.size() - done);
@@ -79,10 +87,11 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
-InflatingReader::InflatingReader(const std::string& path) : path_(path) {
-  errno = 0;
-  const gzFile file = gzopen(path.c_str(), "rbe");
-  if (file == nullptr) fail();
+InflatingReader::InflatingReader(const std::string& path) {
+  Descriptor descriptor(path);
+  const gzFile file = gzdopen(descriptor.value(), "rb");
+  if (file == nullptr) throw std::bad_alloc();
+  descriptor.release();
   gzbuffer(file, 1U << 17);
   file_ = file;
 }
@@ -110,7 +119,8 @@ std::size_t InflatingReader::read(std::span<std::uint8_t> bytes) {
       std::string message = gzerror(file, &code);
       if (code == Z_BUF_ERROR) break;
       if (code == Z_ERRNO) fail();
-      if (message.starts_with(path_ + ": ")) message.erase(0, path_.size() + 2);
+      // zlib names the file by its descriptor.
+      if (message.starts_with("<fd:")) message.erase(0, std::min(message.find(": ") + 2, message.size()));
       throw Error("file", "damaged gzip data: " + message);
     }
     if (count == 0) break;

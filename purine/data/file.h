@@ -33,7 +33,6 @@ class InflatingReader {
   void expect_end();
 
  private:
-  std::string path_;
   void* file_;  // zlib's gzFile
 };
 

@@ -111,7 +111,7 @@ std::vector<JobKey> data_keys() {
        .name = "ratio",
        .help = "Least and greatest width / height.",
        .member = member(&Job::data, &Data::ratio),
-       .range = above(0),
+       .range = between(0.001, 1000),
        .lengths = {2},
        .only_with = JobCondition{"data.crop", {"random_resized"}}},
       {.section = "data",

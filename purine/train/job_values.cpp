@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "purine/core/error.h"
+#include "purine/core/json_helpers.h"
 #include "purine/core/nearest.h"
 #include "purine/train/job_keys.h"
 
@@ -22,9 +23,16 @@ std::string bound_text(double value) {
                                                               : fmt::format("{}", value);
 }
 
-std::string in_quotes(std::string_view text) {
+// The text with what is not UTF-8 in it replaced.
+std::string as_utf8(std::string_view text) {
+  using Json = nlohmann::json;
+  return parse_json(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+// Files hold UTF-8 alone; the name of a run folder, which can be anything, is not read from them again.
+std::string toml_text(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text) {
+  for (const char c : as_utf8(text)) {
     if (c == '"' || c == '\\') {
       result += '\\';
       result += c;
@@ -65,7 +73,7 @@ std::string JobRange::text() const {
 
 std::string JobCondition::text() const {
   std::vector<std::string> texts;
-  for (const std::string& value : values) texts.push_back(in_quotes(value));
+  for (const std::string& value : values) texts.push_back(toml_text(value));
   const std::string last = texts.back();
   texts.pop_back();
   const std::string_view name = std::string_view(key).substr(key.find('.') + 1);
@@ -112,12 +120,19 @@ std::optional<JobKey::Complaint> JobKey::check(const JobValue& value) const {
   if (const auto* number = std::get_if<double>(&value)) return outside(*number, number_text(*number));
   if (const auto* text = std::get_if<std::string>(&value)) {
     if (required && text->empty()) return Complaint{"must not be empty", {}};
+    if (as_utf8(*text) != *text) return Complaint{"must be UTF-8 text", "a job's file can hold nothing else"};
     if (choices.empty() || std::find(choices.begin(), choices.end(), *text) != choices.end()) {
       return std::nullopt;
     }
     const std::string meant = nearest(*text, choices);
     return Complaint{fmt::format("must be one of {}; got \"{}\"", fmt::join(choices, ", "), *text),
                      meant.empty() ? "" : fmt::format("did you mean \"{}\"?", meant)};
+  }
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    for (const std::string& each : *texts) {
+      if (as_utf8(each) != each)
+        return Complaint{"must be UTF-8 texts", "a job's file can hold nothing else"};
+    }
   }
   if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
     if (!lengths.empty() && std::find(lengths.begin(), lengths.end(), numbers->size()) == lengths.end()) {
@@ -146,10 +161,10 @@ std::string job_value_text(const JobValue& value) {
   if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
   if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
-  if (const auto* text = std::get_if<std::string>(&value)) return in_quotes(*text);
+  if (const auto* text = std::get_if<std::string>(&value)) return toml_text(*text);
   std::vector<std::string> parts;
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    for (const std::string& text : *texts) parts.push_back(in_quotes(text));
+    for (const std::string& text : *texts) parts.push_back(toml_text(text));
   } else {
     for (const double number : std::get<std::vector<double>>(value)) parts.push_back(number_text(number));
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "purine/core/error.h"
+#include "purine/core/shell_word.h"
 #include "purine/models/models.h"
 #include "purine/ops/copy.h"
 #include "purine/ops/loss.h"
@@ -143,9 +144,9 @@ data::DatasetPtr open_dataset(const Job& job, data::Subset subset) {
     throw JobMistake("data.folder",
                      fmt::format("is {}, which cannot be used with format = \"{}\": {}{}", shown,
                                  job.data.format, where, cause.message()),
-                     cause.hint().empty()
-                         ? fmt::format("`purine data check {}` tells what is there", job.data.folder)
-                         : cause.hint());
+                     cause.hint().empty() ? fmt::format("`purine data check {}` tells what is there",
+                                                        shell_word(job.data.folder))
+                                          : cause.hint());
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "purine/core/shell_word.h"
 #include "purine/data/class_counts.h"
 #include "purine/session/agreement.h"
 
@@ -36,7 +37,7 @@ std::optional<std::string> doubt_about_labels(const Job& job, const RunData& dat
       data::doubts_about(data.training_set->class_names(), data::class_counts(*data.training_set));
   if (doubts.empty()) return std::nullopt;
   return fmt::format("are the training set's labels right? {}; `purine data check {}` tells more",
-                     fmt::join(doubts, "; "), job.data.folder);
+                     fmt::join(doubts, "; "), shell_word(job.data.folder));
 }
 
 }  // namespace purine::train

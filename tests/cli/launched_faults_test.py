@@ -137,10 +137,10 @@ class FaultsTest(LaunchedTest):
         self.write_hosts("a", "b")
         labels = self.folder / "b/set/t10k-labels-idx1-ubyte"
         labels.rename(self.folder / "b/labels")
-        self.expect_before_the_first_step(r"^\[rank 1\] at \S+, \[job\] job.toml:\d+: data.folder .*t10k-labels")
+        self.expect_before_the_first_step(r"^\[rank 1\] at \S+, \[job\] job.toml:\d+: data.folder .*t10k-labels", status=2)
         (self.folder / "b/labels").rename(labels)
         (self.folder / "b/job.toml").unlink()
-        self.expect_before_the_first_step(r"^\[rank 1\] at \S+, .*job.toml")
+        self.expect_before_the_first_step(r"^\[rank 1\] at \S+, .*job.toml", status=2)
 
     def test_ranks_with_different_jobs_or_data(self):
         self.write_endless()

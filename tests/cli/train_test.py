@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import resource
+import shlex
 import signal
 import struct
 import subprocess
@@ -140,6 +141,17 @@ class TrainTest(CommandTest):
                                 r"hint: the run itself is well, and lies in runs/job$")
         self.assertEqual(self.checkpoints("runs/job")[-1].name, "step-00000016.safetensors")
 
+    def test_training_ends_well_when_its_report_cannot_be_written(self):
+        write_idx(self.folder / "set")
+        self.write_job(trace={"steps": 2, "first_step": 3})
+        self.purine("train", "job.toml", "--stop-after", 2)
+        (self.folder / "runs/job/report.html").mkdir()
+        process = self.purine("train", "job.toml", "--resume", "--report", status=1)
+        self.assertRegex(process.error, r"^\[file\] runs/job/report.html: is not a regular file, .*; the run itself is well, and "
+                                        r"lies in runs/job\n$")
+        self.assertIn("\ntest accuracy  ", process.output)
+        self.assertEqual(self.checkpoints("runs/job")[-1].name, "step-00000016.safetensors")
+
     def test_training_goes_on_when_its_metrics_cannot_be_written(self):
         """As on a full disk: a limit that checkpoints are below of, and these metrics, of a run that began so, are not."""
         write_idx(self.folder / "set")
@@ -161,6 +173,24 @@ class TrainTest(CommandTest):
         self.assertEqual(result.error, cause + "; hint: the run itself is well, and lies in runs/job\n")
         self.assertEqual(self.checkpoints("runs/job")[-1].read_bytes(), reference)
         self.assertEqual(metrics.read_text(encoding="utf-8"), begun)
+
+    def test_a_run_folder_may_have_any_name(self):
+        write_idx(self.folder / "set")
+        self.write_job(trace={"steps": 2, "first_step": 1})
+        for name in ("a \"b\"\\", "a\nb", "-x", "\u00fc \u65e5", os.fsdecode(b"not \xff UTF-8")):
+            lines = self.purine("train", "job.toml", f"--run-folder={name}", "--stop-after", 3, "--json").json_lines()
+            (end,) = [line for line in lines if line["event"] == "end"]
+            self.assertEqual(end["run_folder"], name.encode(errors="surrogateescape").decode(errors="replace"))
+            output = self.purine("train", "--resume", f"--run-folder={name}", "--stop-after", 5, errors="replace").output
+            if "\n" not in name and name.isprintable():  # a command to copy goes on
+                command = re.search(r"^go on with: purine (.*)$", output, re.MULTILINE).group(1)
+                self.purine(*shlex.split(command))
+            else:
+                self.purine("train", "--resume", f"--run-folder={name}", errors="replace")
+            report = self.purine("eval", f"./{name}", "--json").json()
+            self.assertEqual(report["step"], 16)
+            json.loads((self.folder / name / "trace.json").read_text(encoding="utf-8"))
+            self.purine("report", f"./{name}", errors="replace")
 
     def test_a_full_trace_says_so(self):
         write_idx(self.folder / "set")

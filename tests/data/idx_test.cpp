@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <numeric>
@@ -173,6 +174,15 @@ TEST(IdxTest, WhatIsWrongIsSaidWithTheFile) {
   damaged[damaged.size() - 6] ^= 0xff;  // its checksum
   EXPECT_EQ(error_with(damaged, labels, packed_name),
             "[idx] DIR/train-images-idx3-ubyte.gz: damaged gzip data: incorrect data check");
+}
+
+TEST(IdxTest, APipeIsNotWaitedFor) {
+  const TemporaryFolder folder;
+  write_in(folder, "train-images-idx3-ubyte", images_file(1));
+  const std::string labels = (folder / "train-labels-idx1-ubyte").string();
+  ASSERT_EQ(::mkfifo(labels.c_str(), 0600), 0);
+  EXPECT_EQ(error_text([&] { open_idx(folder.path().string(), Subset::train); }),
+            "[idx] " + labels + ": is not a regular file");
 }
 
 TEST(IdxTest, MissingAndAmbiguousFilesAreNamed) {

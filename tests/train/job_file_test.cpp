@@ -275,6 +275,17 @@ TEST(JobFileTest, SettingsAreCheckedAlike) {
       setting_mistake("data.batch = "),
       "[job] --set data.batch = : data.batch must be an integer, got nothing; hint: write a value behind "
       "the =");
+  EXPECT_EQ(
+      setting_mistake("data.ratio=1e-300,1"),
+      "[job] --set data.ratio=1e-300,1: data.ratio must be numbers each 0.001 to 1000, got [1e-300, 1.0]");
+  EXPECT_EQ(
+      setting_mistake("data.folder=a\xff"),
+      "[job] --set data.folder=a\xff: data.folder must be UTF-8 text; hint: a job's file can hold nothing "
+      "else");
+  EXPECT_EQ(
+      setting_mistake("data.class_names=a,\xff"),
+      "[job] --set data.class_names=a,\xff: data.class_names must be UTF-8 texts; hint: a job's file can "
+      "hold nothing else");
   EXPECT_EQ(setting_mistake("data.batch="),
             "[job] --set data.batch=: data.batch must be an integer, got nothing; hint: write a value behind "
             "the =");
