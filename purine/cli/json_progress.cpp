@@ -43,7 +43,8 @@ void JsonProgress::started(const train::RunReport& report) {
                  .add("devices", std::span<const std::string>(devices))
                  .add("scheme", report.scheme)
                  .add("workers", report.workers)
-                 .add("peak_bytes", report.peak_bytes));
+                 .add("peak_bytes", report.peak_bytes)
+                 .add("step_bytes", report.step_bytes));
 }
 
 void JsonProgress::progress(const train::ProgressReport& report) {

@@ -24,52 +24,69 @@ class Fitter {
       : runtime_(runtime), graph_(graph), limit_(limit), options_(options) {}
 
   MemoryFit run() {
-    MemoryFit fit;
-    fit.storage_distance = options_.storage_distance;
-    fit.bytes_before = fit.bytes = most_of_all(planned_bytes(graph_, fit.storage_distance));
-    if (fit.bytes <= limit_) return fit;
-    taken_.resize(ways_.size(), false);
-    for (const std::uint32_t distance : {fit.storage_distance, 4U, 0U}) {
-      reuse_at(distance, fit);
-      std::size_t before = 0;
-      do {
-        before = fit.bytes;
-        for (std::size_t way = 0; way < ways_.size() && fit.bytes > limit_; ++way) try_way(way, fit);
-      } while (fit.bytes > limit_ && fit.bytes < before);
+    MemoryFit least = attempt(options_.storage_distance);
+    if (least.bytes <= limit_) return least;
+    const std::size_t bytes_before = least.bytes;
+    // What helps at one distance can be in the way at another, so that each begins anew.
+    std::vector<std::uint32_t> distances = {options_.storage_distance};
+    for (const std::uint32_t sooner : {4U, 0U}) {
+      if (sooner < options_.storage_distance) distances.push_back(sooner);
+    }
+    for (const std::uint32_t distance : distances) {
+      MemoryFit fit = search(distance);
+      fit.bytes_before = bytes_before;
       if (fit.bytes <= limit_) return fit;
+      if (fit.bytes < least.bytes) least = std::move(fit);
     }
     throw Error("memory",
-                fmt::format("a step needs {}, or {} where activations are computed again instead of being "
-                            "kept; the limit is {}",
-                            megabytes(fit.bytes_before), megabytes(fit.bytes), megabytes(limit_)),
+                fmt::format("a step needs {}, {}; the limit is {}", megabytes(bytes_before),
+                            least_text(least), megabytes(limit_)),
                 "raise the limit, or take a smaller batch");
   }
 
  private:
-  /// Reuses storage at another distance, if the plan needs less with it.
-  void reuse_at(std::uint32_t distance, MemoryFit& fit) const {
-    if (distance >= fit.storage_distance) return;
-    Graph& graph = fit.graph ? *fit.graph : graph_;
-    const std::size_t bytes = most_of_all(planned_bytes(graph, distance));
-    if (bytes >= fit.bytes) return;
-    fit.bytes = bytes;
+  /// What is planned at a distance, with the ways that are taken.
+  MemoryFit attempt(std::uint32_t distance) {
+    MemoryFit fit;
     fit.storage_distance = distance;
+    fit.operators = operators_taken();
+    if (!fit.operators.empty()) {
+      fit.graph = std::make_unique<Graph>();
+      fit.tensors = recompute(graph_, fit.operators, *fit.graph);
+    }
+    fit.bytes = most_of_all(planned_bytes(fit.graph ? *fit.graph : graph_, distance));
+    fit.bytes_before = fit.bytes;
+    return fit;
   }
 
-  /// Takes a way if the plan needs less with it. What is freed is not always where something else fits, so
-  /// that one that doesn't help now can do so once others are taken.
-  void try_way(std::size_t way, MemoryFit& fit) {
-    if (taken_[way]) return;
-    taken_[way] = true;
-    MemoryFit tried;
-    tried.bytes_before = fit.bytes_before;
-    tried.storage_distance = fit.storage_distance;
-    tried.operators = operators_taken();
-    tried.graph = std::make_unique<Graph>();
-    tried.tensors = recompute(graph_, tried.operators, *tried.graph);
-    tried.bytes = most_of_all(planned_bytes(*tried.graph, fit.storage_distance));
-    taken_[way] = tried.bytes < fit.bytes;
-    if (taken_[way]) fit = std::move(tried);
+  /// Takes ways, one after the other, where the plan needs less with it. What is freed is not always where
+  /// something else fits, so that one that doesn't help at first can do so once others are taken.
+  MemoryFit search(std::uint32_t distance) {
+    taken_.assign(ways_.size(), false);
+    MemoryFit fit = attempt(distance);
+    std::size_t before = 0;
+    do {
+      before = fit.bytes;
+      for (std::size_t way = 0; way < ways_.size() && fit.bytes > limit_; ++way) {
+        if (taken_[way]) continue;
+        taken_[way] = true;
+        MemoryFit tried = attempt(distance);
+        taken_[way] = tried.bytes < fit.bytes;
+        if (taken_[way]) fit = std::move(tried);
+      }
+    } while (fit.bytes > limit_ && fit.bytes < before);
+    return fit;
+  }
+
+  std::string least_text(const MemoryFit& least) const {
+    const bool sooner = least.storage_distance < options_.storage_distance;
+    if (megabytes(least.bytes) == megabytes(least.bytes_before)) {
+      return "and no less where activations are computed again instead of being kept";
+    }
+    return fmt::format("or {} where {}{}{}", megabytes(least.bytes),
+                       least.operators.empty() ? "" : "activations are computed again instead of being kept",
+                       sooner && !least.operators.empty() ? " and " : "",
+                       sooner ? "storage is reused sooner" : "");
   }
 
   std::vector<std::string> operators_taken() const {
@@ -118,7 +135,7 @@ class Fitter {
   const SessionOptions& options_;
   const std::vector<Recomputation> ways_ = recomputations(graph_);
   const std::size_t scratch_ = scratch_bytes(runtime_, graph_, options_);
-  std::vector<bool> taken_;  // by way
+  std::vector<bool> taken_ = std::vector<bool>(ways_.size());  // by way
 };
 
 }  // namespace

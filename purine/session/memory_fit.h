@@ -30,9 +30,9 @@ struct MemoryFit {
 /// Makes a graph whose steps need at most `limit` bytes, as Session::peak_bytes counts them, in each process:
 /// of the ways to keep less (`recomputations`, purine/gradient/recompute.h), those with the best share of
 /// bytes saved are taken first, each if the plan needs less with it, until it fits. If all of them are not
-/// enough, storage is also reused sooner (SessionOptions::storage_distance), which makes some operators wait
-/// for one another. Values are the same to the bit. Where several processes run the graph, all call this,
-/// with the same limit, and do the same.
+/// enough, the search begins anew with storage that is also reused sooner (SessionOptions::storage_distance),
+/// which makes some operators wait for one another. Values are the same to the bit. Where several processes
+/// run the graph, all call this, with the same limit, and do the same.
 ///
 /// The memory of each attempt is planned as a session plans it, which takes some 5 ms for ResNet-50.
 ///

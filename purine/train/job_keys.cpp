@@ -279,11 +279,11 @@ std::vector<JobKey> train_keys() {
       {.section = "train",
        .name = "memory_limit",
        .help =
-           "Megabytes (of 10^6 bytes) that a training step may need in each process: variables, activations "
-           "and scratch memory, as planned before the first step. Where it needs more, activations that are "
-           "cheap to compute (rectifiers, normalisation, pooling, dropout) are computed again for the "
-           "backward "
-           "pass instead of being kept; the results are the same. 0: no limit.",
+           "Megabytes (of 10^6 bytes) that a training step may need in each process, on all of its devices "
+           "together: variables, activations and scratch memory, as planned before the first step. Where it "
+           "needs more, activations that are cheap to compute (rectifiers, normalisation, pooling, dropout) "
+           "are computed again for the backward pass instead of being kept; the results are the same. "
+           "0: no limit.",
        .member = member(&Job::train, &Train::memory_limit),
        .range = between(0, 1e9),
        .on_resume = may_change},

@@ -37,6 +37,7 @@ struct RunReport {
   std::string placement;  ///< the same for people: ParallelSetup::text
   int workers = 0;
   std::size_t peak_bytes = 0;  ///< of training and evaluation, planned before the first step
+  std::size_t step_bytes = 0;  ///< of training alone: what train.memory_limit limits
 };
 
 /// One step that is done.

@@ -311,7 +311,8 @@ void Trainer::Implementation::report_start() {
   report.scheme = std::string(setup_.scheme->name);
   report.placement = setup_.text();
   report.workers = runtime_.workers();
-  report.peak_bytes = session_->peak_bytes() + evaluator_->session().peak_bytes() - shared_bytes();
+  report.step_bytes = session_->peak_bytes();
+  report.peak_bytes = report.step_bytes + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
   if (const std::string note = graph_->memory_text(); !note.empty()) tell(&Listener::note, note);
   if (const auto doubt = doubt_about_labels(job(), data_)) tell(&Listener::note, *doubt);

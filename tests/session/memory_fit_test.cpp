@@ -151,6 +151,17 @@ TEST(MemoryFitTest, GooglenetKeepsLess) {
   EXPECT_LE(fit.bytes, before - before / 20);
 }
 
+/// What is computed again to no avail while storage is reused late would be in the way here.
+TEST(MemoryFitTest, GooglenetKeepsMuchLessWhereStorageIsReusedSooner) {
+  Training training("googlenet", {3, 224, 224}, 32);
+  Runtime runtime({.workers = 2});
+  const std::size_t before = fit_memory(runtime, training.graph, std::size_t{1} << 40U).bytes;
+  const MemoryFit fit = fit_memory(runtime, training.graph, before - before / 5);
+  ASSERT_NE(fit.graph, nullptr);
+  EXPECT_LT(fit.storage_distance, SessionOptions().storage_distance);
+  EXPECT_LE(fit.bytes, before - before / 5);
+}
+
 TEST(MemoryFitTest, ALimitThatHoldsChangesNothing) {
   Training training("lenet", {1, 28, 28}, 8);
   Runtime runtime({.workers = 2});
@@ -165,8 +176,8 @@ TEST(MemoryFitTest, ALimitThatCannotHoldNamesTheLeast) {
   Runtime runtime({.workers = 1});
   const std::string text = test::error_text([&] { fit_memory(runtime, training.graph, 1); });
   EXPECT_TRUE(text.starts_with("[memory] a step needs ")) << text;
-  EXPECT_NE(text.find(" where activations are computed again instead of being kept; the limit is 0.0 MB; "
-                      "hint: raise the limit, or take a smaller batch"),
+  EXPECT_NE(text.find(" MB, and no less where activations are computed again instead of being kept; the "
+                      "limit is 0.0 MB; hint: raise the limit, or take a smaller batch"),
             std::string::npos)
       << text;
 }
