@@ -25,6 +25,7 @@
 #include "purine/session/gather_values.h"
 #include "purine/session/session.h"
 #include "purine/trace/transfer_meter.h"
+#include "purine/train/dispatcher_meter.h"
 #include "purine/train/job_mistake.h"
 #include "purine/train/network.h"
 #include "purine/train/operator_meter.h"
@@ -237,6 +238,12 @@ int bench(const BenchRequest& request, Launch& launch) {
   std::optional<program::CostTable> costs;
   if (request.ops || request.save) costs = meter->costs(measure_machine(*runtime));
   if (request.save) io::write_file(*request.save, costs->text());
+  std::optional<double> dispatcher_share;
+  if (request.ops) {
+    if (const auto seconds = train::dispatcher_seconds(session.program(), *runtime)) {
+      dispatcher_share = *seconds / median(times);
+    }
+  }
 
   const auto images = static_cast<double>(request.batch);
   const double median_rate = images / median(times);
@@ -265,6 +272,7 @@ int bench(const BenchRequest& request, Launch& launch) {
         .add("ranks", std::span<const JsonObject>(ranks_json(ranks, launch.endpoint())));
     if (prediction) add_prediction(report, *prediction);
     if (request.ops) add_operators(report, *costs, request.by, median(times));
+    if (dispatcher_share) report.add("dispatcher", *dispatcher_share);
     print_line(report);
     return success;
   }
@@ -283,6 +291,10 @@ int bench(const BenchRequest& request, Launch& launch) {
   }
   if (prediction) fmt::print("{}\n", train::prediction_text(*prediction));
   if (request.ops) fmt::print("\n{}", operators_text(*costs, request.by, median(times)));
+  if (dispatcher_share) {
+    fmt::print("the dispatcher alone, with operators that do nothing: {:.3f} ms, {:.3f}% of a step\n",
+               1e3 * *dispatcher_share * median(times), 100 * *dispatcher_share);
+  }
   return success;
 }
 

@@ -62,7 +62,9 @@ void CommandLine::add_bench() {
       "while all workers' cores do the same. An algorithm with fewer operations than the definition, or\n"
       "data that are still in the cache, can have more than 100%. In JSON these are machine, operators,\n"
       "and busy and peak: the workers' share of busy time, and all operations of a step over the most that\n"
-      "their cores can do. Recording costs about 1%. docs/command-line.md tells the format of --save.",
+      "their cores can do; on CPUs of one process also dispatcher: the time that such a step takes whose\n"
+      "operators do nothing, as a share of the step's. Recording costs about 1%. docs/command-line.md tells\n"
+      "the format of --save.",
       [this] { return bench_; });
   command->add_option("MODEL", bench_.model, "the model's name")->required();
   command->add_option("--batch", bench_.batch, "images of a step; default: 32")

@@ -8,7 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "purine/backend/cpu/convolution_measurement.h"
 #include "purine/core/error.h"
 #include "purine/core/json_helpers.h"
 #include "purine/io/atomic_file.h"
@@ -71,7 +70,7 @@ ConvolutionAlgorithm ConvolutionChoices::choose(cpu::ConvolutionPass pass,
   std::string& name = choices_[cpu::describe(pass, problem)];
   const std::optional<ConvolutionAlgorithm> known = algorithm_of(name);
   if (known && cpu::can_compute(*known, problem)) return *known;
-  const ConvolutionAlgorithm measured = cpu::measure_convolution(pass, problem);
+  const ConvolutionAlgorithm measured = cpu::measure_convolution(pass, problem, memory_);
   name = cpu::name_of(measured);
   changed_ = true;
   ++measured_;
@@ -79,6 +78,7 @@ ConvolutionAlgorithm ConvolutionChoices::choose(cpu::ConvolutionPass pass,
 }
 
 void ConvolutionChoices::save() {
+  memory_ = {};
   if (!changed_ || file_.empty()) return;
   changed_ = false;
   try {

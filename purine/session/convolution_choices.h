@@ -6,6 +6,7 @@
 #include <string>
 
 #include "purine/backend/cpu/convolution_choice.h"
+#include "purine/backend/cpu/convolution_measurement.h"
 
 namespace purine {
 
@@ -26,7 +27,7 @@ class ConvolutionChoices {
   static std::filesystem::path default_file();
 
   cpu::ConvolutionAlgorithm choose(cpu::ConvolutionPass pass, const cpu::ConvolutionProblem& problem);
-  /// Writes the file, if something was measured since.
+  /// Writes the file, if something was measured since, and gives back the memory that measuring took.
   void save();
   /// How many were measured by this object.
   int measured() const { return measured_; }
@@ -35,6 +36,7 @@ class ConvolutionChoices {
   std::filesystem::path file_;
   std::string machine_;
   std::map<std::string, std::string> choices_;  // names of algorithms, by cpu::describe
+  cpu::MeasurementMemory memory_;
   bool changed_ = false;
   int measured_ = 0;
 };

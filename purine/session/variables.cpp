@@ -2,15 +2,69 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "purine/core/error.h"
 #include "purine/core/random.h"
+#include "purine/runtime/cpu_workers.h"
 
 namespace purine {
+namespace {
+
+/// Calls a function by as many threads as there are cores, but no more than so much work is worth.
+void on_all_cores(std::size_t bytes, std::size_t bytes_a_thread, const std::function<void(int, int)>& work) {
+  const std::size_t cores = CpuWorkers::available_cores().size();
+  const int threads = static_cast<int>(std::clamp<std::size_t>(bytes / bytes_a_thread, 1, cores));
+  if (threads == 1) return work(0, 1);
+  const CpuWorkers workers(threads, false, [&](int thread) { work(thread, threads); });
+}
+
+/// The system gives memory, cleared, when it is first written, which takes up to a second a gigabyte.
+void clear(std::byte* memory, std::size_t bytes) {
+  on_all_cores(bytes, std::size_t{64} << 20U, [=](int thread, int threads) {
+    const auto boundary = [=](int of) {
+      return bytes / static_cast<std::size_t>(threads) * static_cast<std::size_t>(of);
+    };
+    const std::size_t end = thread + 1 == threads ? bytes : boundary(thread + 1);
+    std::memset(memory + boundary(thread), 0, end - boundary(thread));
+  });
+}
+
+/// A variable that is about to get its initial values.
+struct NewVariable {
+  std::string path;
+  Variables::Entry entry;
+  std::unique_ptr<Kernel> kernel;
+};
+
+/// A part of that.
+struct Initialisation {
+  const NewVariable* variable = nullptr;
+  int part = 0;
+  std::exception_ptr error = nullptr;
+
+  void run() {
+    try {
+      const AlignedBuffer scratch(variable->kernel->scratch_bytes());
+      const std::array<std::byte*, 1> pointers = {variable->entry.buffer.data()};
+      variable->kernel->run({{}, pointers, scratch.data(), 0, part});
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+};
+
+}  // namespace
 
 void AlignedBuffer::Free::operator()(std::byte* memory) const {
   std::free(memory);
@@ -26,7 +80,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_(bytes) {
   }
   data_.reset(memory);
   if (alignment == huge_page) madvise(memory, rounded, MADV_HUGEPAGE);
-  std::memset(memory, 0, bytes);
+  clear(memory, bytes);
 }
 
 bool Variables::has(std::string_view path) const {
@@ -55,6 +109,8 @@ std::vector<io::HostTensor> Variables::values() const {
 }
 
 void Variables::create(Graph& graph, const KernelRegistry& kernels, std::uint64_t seed, std::int32_t rank) {
+  std::vector<NewVariable> made;
+  std::size_t bytes = 0;
   for (const Variable variable : graph.variables()) {
     if (variable.location().rank != rank) continue;
     const std::string path = variable.path();
@@ -68,16 +124,27 @@ void Variables::create(Graph& graph, const KernelRegistry& kernels, std::uint64_
       }
       continue;
     }
-    Entry entry{variable.info(), AlignedBuffer(variable.info().bytes())};
     const std::array<TensorInfo, 1> outputs = {variable.info()};
     const std::array<Layout, 1> layouts = {Layout::plain};
-    const std::unique_ptr<Kernel> kernel = kernels.bind(
-        {variable.initial(), {}, outputs, {}, layouts, seed, hash_text(logical_path(path)), path});
-    const AlignedBuffer scratch(kernel->scratch_bytes());
-    const std::array<std::byte*, 1> pointers = {entry.buffer.data()};
-    for (int part = 0; part < kernel->parts(); ++part) kernel->run({{}, pointers, scratch.data(), 0, part});
-    entries_.emplace(path, std::move(entry));
+    made.push_back(
+        {path,
+         {variable.info(), AlignedBuffer(variable.info().bytes())},
+         kernels.bind(
+             {variable.initial(), {}, outputs, {}, layouts, seed, hash_text(logical_path(path)), path})});
+    bytes += variable.info().bytes();
   }
+  std::vector<Initialisation> parts;
+  for (const NewVariable& variable : made) {
+    for (int part = 0; part < variable.kernel->parts(); ++part) parts.push_back({&variable, part});
+  }
+  std::atomic<std::size_t> next = 0;
+  on_all_cores(bytes, std::size_t{4} << 20U, [&](int, int) {
+    for (std::size_t i = next++; i < parts.size(); i = next++) parts[i].run();
+  });
+  for (const Initialisation& part : parts) {
+    if (part.error != nullptr) std::rethrow_exception(part.error);
+  }
+  for (NewVariable& variable : made) entries_.emplace(std::move(variable.path), std::move(variable.entry));
 }
 
 }  // namespace purine

@@ -227,6 +227,7 @@ class ToolsTest(CommandTest):
         report = self.purine(*bench, "--ops", "--save", "costs.json", "--json").json()
         machine = report["machine"]
         self.assertEqual(machine["workers"], 2)
+        self.assertGreater(report["dispatcher"], 0)
         paths = [line["path"] for line in report["operators"]]
         self.assertIn("lenet/conv1/conv2d", paths)
         seconds = [line["seconds"] for line in report["operators"]]
@@ -248,6 +249,7 @@ class ToolsTest(CommandTest):
         text = self.purine(*bench, "--by", "type").output
         self.assertRegex(text, r"\n +[\d.]+ +[\d.]+% +[\d.]+ +[\d.]+ +[\d.]+%  direct +2 x conv2d\n")
         self.assertRegex(text, r"\n +[\d.]+ all \d+ operators; \d+ workers? busy [\d.]+% of [\d.]+ ms a step\n")
+        self.assertRegex(text, r"\nthe dispatcher alone, with operators that do nothing: [\d.]+ ms, [\d.]+% of a step\n$")
         shapes = self.purine(*bench, "--by", "shape", "--json").json()["operators"]
         self.assertIn("max_pool2d", " ".join(line["shape"] for line in shapes))
         self.assertEqual(self.error_of("bench", "lenet", "--by", "type", status=2),

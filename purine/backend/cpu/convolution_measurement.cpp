@@ -8,11 +8,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 #include <dnnl.hpp>
 #include <limits>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "purine/backend/cpu/convolution.h"
 #include "purine/backend/cpu/machine_probe.h"
@@ -34,64 +36,55 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Floats aligned as kernels need them, and not all the same.
-class Floats {
- public:
-  explicit Floats(std::int64_t count)
-      : bytes_(std::max<std::size_t>(static_cast<std::size_t>(count) * sizeof(float), 64)),
-        memory_(static_cast<std::byte*>(::operator new (bytes_, std::align_val_t{64}))) {
-    auto* values = reinterpret_cast<float*>(memory_.get());
-    for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 1021) / 1024.0F - 0.5F;
+/// Seconds of a part, times the number of parts; `best` is what others took.
+double seconds_of(Kernel& kernel, ConvolutionPass pass, const ConvolutionProblem& problem,
+                  MeasurementMemory& memory, double best) {
+  const Shape* first = &problem.image;
+  const Shape* second = &problem.weight;
+  const Shape* result = &problem.output;
+  if (pass == ConvolutionPass::input_gradient) std::swap(first, result);
+  if (pass == ConvolutionPass::weight_gradient) std::swap(second, result);
+  std::byte* const bias = memory.floats(MeasurementMemory::bias, problem.output[1]);
+  const std::array<std::byte*, 3> inputs = {
+      memory.floats(MeasurementMemory::first_input, first->elements()),
+      memory.floats(MeasurementMemory::second_input, second->elements()), bias};
+  const std::array<std::byte*, 2> outputs = {memory.floats(MeasurementMemory::result, result->elements()),
+                                             bias};
+  KernelCall call;
+  call.inputs = inputs;
+  call.outputs = outputs;
+  call.scratch = memory.floats(MeasurementMemory::scratch,
+                               static_cast<std::int64_t>(kernel.scratch_bytes() / sizeof(float)) + 1);
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < repetitions; ++i) {
+    const double begin = processor_seconds();
+    kernel.run(call);
+    least = std::min(least, processor_seconds() - begin);
+    if (least * kernel.parts() > hopeless * best) break;
   }
-  explicit Floats(const Shape& shape) : Floats(shape.elements()) {}
-  std::byte* data() const { return memory_.get(); }
-
- private:
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }
-  };
-  std::size_t bytes_;
-  std::unique_ptr<std::byte, Free> memory_;
-};
-
-/// The three tensors of a convolution, and a bias: as inputs and outputs of its operators.
-struct Tensors {
-  Floats image;
-  Floats weight;
-  Floats output;
-  Floats bias;
-
-  explicit Tensors(const ConvolutionProblem& problem)
-      : image(problem.image), weight(problem.weight), output(problem.output), bias(problem.output[1]) {}
-
-  /// Seconds of a part, times the number of parts; `best` is what others took.
-  double seconds(ConvolutionPass pass, Kernel& kernel, double best) const {
-    const Floats scratch(static_cast<std::int64_t>(kernel.scratch_bytes() / sizeof(float)) + 1);
-    std::array<std::byte*, 3> inputs = {image.data(), weight.data(), bias.data()};
-    std::array<std::byte*, 2> outputs = {output.data(), bias.data()};
-    if (pass == ConvolutionPass::input_gradient) {
-      inputs = {output.data(), weight.data(), nullptr};
-      outputs = {image.data(), nullptr};
-    } else if (pass == ConvolutionPass::weight_gradient) {
-      inputs = {image.data(), output.data(), nullptr};
-      outputs = {weight.data(), bias.data()};
-    }
-    KernelCall call;
-    call.inputs = inputs;
-    call.outputs = outputs;
-    call.scratch = scratch.data();
-    double least = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < repetitions; ++i) {
-      const double begin = processor_seconds();
-      kernel.run(call);
-      least = std::min(least, processor_seconds() - begin);
-      if (least * kernel.parts() > hopeless * best) break;
-    }
-    return least * kernel.parts();
-  }
-};
+  return least * kernel.parts();
+}
 
 }  // namespace
+
+void MeasurementMemory::Free::operator()(std::byte* memory) const {
+  ::operator delete (memory, std::align_val_t{64});
+}
+
+std::byte* MeasurementMemory::floats(Use use, std::int64_t count) {
+  Block& block = blocks_[use];
+  if (block.memory != nullptr && block.count >= count) return block.memory.get();
+  block.memory.reset();
+  const std::size_t bytes = std::max<std::size_t>(static_cast<std::size_t>(count) * sizeof(float), 64);
+  block.memory.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64})));
+  block.count = count;
+  std::array<float, 1021> pattern{};
+  for (std::size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<float>(i) / 1024.0F - 0.5F;
+  for (std::size_t at = 0; at < bytes; at += sizeof(pattern)) {
+    std::memcpy(block.memory.get() + at, pattern.data(), std::min(sizeof(pattern), bytes - at));
+  }
+  return block.memory.get();
+}
 
 std::string describe(ConvolutionPass pass, const ConvolutionProblem& problem) {
   constexpr std::array names = {"forward", "input_gradient", "weight_gradient"};
@@ -103,25 +96,24 @@ std::string describe(ConvolutionPass pass, const ConvolutionProblem& problem) {
                      problem.has_bias ? " bias" : "");
 }
 
-ConvolutionAlgorithm measure_convolution(ConvolutionPass pass, const ConvolutionProblem& problem) {
+ConvolutionAlgorithm measure_convolution(ConvolutionPass pass, const ConvolutionProblem& problem,
+                                         MeasurementMemory& memory) {
   const ConvolutionAlgorithm expected = choose_convolution(pass, problem);
   const auto able = std::count_if(convolution_algorithms.begin(), convolution_algorithms.end(),
                                   [&](auto algorithm) { return can_compute(algorithm, problem); });
   if (able == 1) return expected;
-  const Tensors tensors(problem);
   double least = std::numeric_limits<double>::infinity();
-  const auto seconds_of = [&](ConvolutionAlgorithm algorithm) {
-    const std::unique_ptr<Kernel> kernel = make_convolution(pass, problem, algorithm);
-    return tensors.seconds(pass, *kernel, least);
+  const auto seconds = [&](ConvolutionAlgorithm algorithm) {
+    return seconds_of(*make_convolution(pass, problem, algorithm), pass, problem, memory, least);
   };
   ConvolutionAlgorithm fastest = expected;
-  least = clearly * seconds_of(expected);
+  least = clearly * seconds(expected);
   for (const ConvolutionAlgorithm algorithm : convolution_algorithms) {
     if (algorithm == expected || !can_compute(algorithm, problem)) continue;
-    const double seconds = seconds_of(algorithm);
-    if (seconds >= least) continue;
+    const double taken = seconds(algorithm);
+    if (taken >= least) continue;
     fastest = algorithm;
-    least = seconds;
+    least = taken;
   }
   return fastest;
 }
