@@ -25,8 +25,9 @@ std::string bound_text(double value) {
 
 // The text with what is not UTF-8 in it replaced.
 std::string as_utf8(std::string_view text) {
-  using Json = nlohmann::json;
-  return parse_json(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  const std::string escaped =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return parse_json(escaped).get<std::string>();
 }
 
 // Files hold UTF-8 alone; the name of a run folder, which can be anything, is not read from them again.
