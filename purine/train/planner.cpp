@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -251,8 +252,9 @@ class Planner {
     return all;
   }
 
-  // One layer is divided in another way: not at all, by output, or by input. Where none are named, the hybrid
-  // divides all in turn by output and by input.
+  // One layer is divided in another way (not at all, by output, or by input), or two that follow each other
+  // are: the first one's output is the second one's input, so one alone can be for the worse. Where none are
+  // named, the hybrid divides all in turn by output and by input.
   std::vector<Job::Parallel> other_layers(const Job::Parallel& from) const {
     Graph graph;
     training_on(images_)(loaded_.job, graph, Location{});
@@ -270,21 +272,30 @@ class Planner {
                                                      : Way::whole);
     }
     if (from.output_layers.empty() && from.input_layers.empty()) ways = in_turn;
-    std::vector<Job::Parallel> all;
+    std::set<std::vector<Way>> others;
+    constexpr std::array every_way{Way::whole, Way::output, Way::input};
     for (std::size_t changed = 0; changed < layers.size(); ++changed) {
-      for (const Way way : {Way::whole, Way::output, Way::input}) {
+      for (const Way way : every_way) {
         std::vector<Way> next_ways = ways;
         next_ways[changed] = way;
-        Job::Parallel next = from;
-        next.output_layers.clear();
-        next.input_layers.clear();
-        for (std::size_t i = 0; i < layers.size() && next_ways != in_turn; ++i) {
-          if (next_ways[i] == Way::output) next.output_layers.push_back(layers[i]);
-          if (next_ways[i] == Way::input) next.input_layers.push_back(layers[i]);
+        others.insert(next_ways);
+        for (const Way following : every_way) {
+          if (changed + 1 == layers.size()) break;
+          next_ways[changed + 1] = following;
+          others.insert(next_ways);
         }
-        const bool divides_none =
-            std::all_of(next_ways.begin(), next_ways.end(), [](Way each) { return each == Way::whole; });
-        if (!divides_none) all.push_back(std::move(next));  // else it is data parallelism
+      }
+    }
+    others.erase(ways);
+    others.erase(std::vector<Way>(layers.size(), Way::whole));  // it is data parallelism
+    std::vector<Job::Parallel> all;
+    for (const std::vector<Way>& next_ways : others) {
+      Job::Parallel& next = all.emplace_back(from);
+      next.output_layers.clear();
+      next.input_layers.clear();
+      for (std::size_t i = 0; i < layers.size() && next_ways != in_turn; ++i) {
+        if (next_ways[i] == Way::output) next.output_layers.push_back(layers[i]);
+        if (next_ways[i] == Way::input) next.input_layers.push_back(layers[i]);
       }
     }
     return all;
