@@ -18,6 +18,7 @@
 #include "purine/cli/launch.h"
 #include "purine/cli/output_path.h"
 #include "purine/cli/run_report.h"
+#include "purine/core/bytes_text.h"
 #include "purine/core/error.h"
 #include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
@@ -280,7 +281,7 @@ int bench(const BenchRequest& request, Launch& launch) {
       "{}: {} parameters, batch {}, images {} x {} x {}, {} worker{}, {} of memory, ready in {:.2f} s\n",
       request.model, train::count_text(train::parameter_count(graph)), request.batch, image.channels,
       image.height, image.width, runtime->workers(), runtime->workers() == 1 ? "" : "s",
-      train::bytes_text(session.peak_bytes()), ready_seconds);
+      bytes_text(session.peak_bytes()), ready_seconds);
   if (setup.is_divided()) fmt::print("{} devices: {}\n", setup.devices().size(), setup.text());
   if (const std::string text = placed->memory_text(); !text.empty()) fmt::print("{}\n", text);
   fmt::print("{:.2f} images/s median, {:.2f} best, over {} step{}\n", median_rate, best_rate, request.steps,

@@ -11,6 +11,7 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
 #include "purine/cli/launch.h"
+#include "purine/core/bytes_text.h"
 #include "purine/core/error.h"
 #include "purine/core/one_line.h"
 #include "purine/session/agreement.h"
@@ -185,8 +186,7 @@ int check_job(const CheckRequest& request, Launch& launch, const train::LoadedJo
   fmt::print("{} steps, {} an epoch; on {}\n", train::count_text(train::total_steps(job, steps_per_epoch)),
              train::count_text(steps_per_epoch), setup.text());
   for (std::size_t i = 0; i < peaks.size(); ++i) {
-    fmt::print("  {}: {} of memory\n", setup.devices()[i].text(),
-               train::bytes_text(static_cast<std::size_t>(peaks[i])));
+    fmt::print("  {}: {} of memory\n", setup.devices()[i].text(), bytes_text(peaks[i]));
   }
   if (loss) fmt::print("{} step{} ran; loss {:.4f}\n", steps, steps == 1 ? "" : "s", *loss);
   return success;

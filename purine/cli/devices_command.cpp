@@ -7,9 +7,9 @@
 
 #include "purine/cli/commands.h"
 #include "purine/cli/json_object.h"
+#include "purine/core/bytes_text.h"
 #include "purine/session/memory_limit.h"
 #include "purine/session/runtime.h"
-#include "purine/train/progress.h"
 
 namespace purine::cli {
 namespace {
@@ -47,7 +47,7 @@ int devices(const DevicesRequest& request) {
     fmt::print("{}  {}\n", location.text(), processor.empty() ? "processor" : processor);
     fmt::print("  {} core{} for this process, of {}; {} of memory available; {} types of operator\n",
                Runtime::available_cores(), Runtime::available_cores() == 1 ? "" : "s",
-               std::max(machine_cores, Runtime::available_cores()), train::bytes_text(memory),
+               std::max(machine_cores, Runtime::available_cores()), bytes_text(memory),
                runtime.cpu_kernels().types().size());
   }
   if (request.json) {

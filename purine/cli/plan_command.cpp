@@ -12,6 +12,7 @@
 #include "purine/cli/json_object.h"
 #include "purine/cli/output_path.h"
 #include "purine/cli/simulated_target.h"
+#include "purine/core/bytes_text.h"
 #include "purine/core/error.h"
 #include "purine/io/atomic_file.h"
 #include "purine/train/planner.h"
@@ -48,8 +49,7 @@ void print_text(const PlanRequest& request, const std::vector<train::PlannedRun>
   for (const train::PlannedRun& run : runs) {
     if (!run.obstacle.empty() || ++shown > request.top) break;
     fmt::print("{:>12.2f} {:>12.3f} {:>12} {:>14}  {}\n", run.images_per_second, run.step_seconds * 1e3,
-               train::bytes_text(run.peak_bytes), train::bytes_text(static_cast<std::size_t>(run.bytes_sent)),
-               run.text);
+               bytes_text(run.peak_bytes), bytes_text(run.bytes_sent), run.text);
   }
   const auto impossible =
       std::count_if(runs.begin(), runs.end(), [](const auto& run) { return !run.obstacle.empty(); });

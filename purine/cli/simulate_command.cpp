@@ -12,6 +12,7 @@
 #include "purine/cli/json_object.h"
 #include "purine/cli/output_path.h"
 #include "purine/cli/simulated_target.h"
+#include "purine/core/bytes_text.h"
 #include "purine/core/one_line.h"
 #include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
@@ -113,7 +114,7 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
   fmt::print("\n");
   if (result.messages > 0) {
     fmt::print("{} messages with {} between hosts in a step\n", train::count_text(result.messages),
-               train::bytes_text(static_cast<std::size_t>(result.bytes_sent)));
+               bytes_text(result.bytes_sent));
   }
   fmt::print("\n{:<20} {:>9} {:>12} {:>12} {:>12} {:>22}\n", "device", "computing", "transfers ms",
              "overlapped", "exposed", "memory");
@@ -123,8 +124,7 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
         "{:<20} {:>8.1f}% {:>12.3f} {:>12.3f} {:>12.3f} {:>22}\n", device.location.text(),
         100 * share(device.use.computing, device.use.time), milliseconds(device.use.moving, request.steps),
         milliseconds(device.use.overlapped, request.steps), milliseconds(device.use.exposed(), request.steps),
-        fmt::format("{} of {}", train::bytes_text(device.peak_bytes),
-                    train::bytes_text(device.memory_bytes)));
+        fmt::format("{} of {}", bytes_text(device.peak_bytes), bytes_text(device.memory_bytes)));
   }
   print_rest(result.devices.size());
   if (!result.links.empty()) {
@@ -136,8 +136,7 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
     fmt::print("{:<20} {:>8.1f}% {:>12.3f} {:>12.3f} {:>12.3f} {:>22}\n", link.name,
                100 * share(link.use.moving, link.use.time), milliseconds(link.use.moving, request.steps),
                milliseconds(link.use.overlapped, request.steps),
-               milliseconds(link.use.exposed(), request.steps),
-               train::bytes_text(static_cast<std::size_t>(link.use.bytes / request.steps)));
+               milliseconds(link.use.exposed(), request.steps), bytes_text(link.use.bytes / request.steps));
   }
   print_rest(result.links.size());
   if (request.target.costs) {

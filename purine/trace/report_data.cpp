@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "purine/core/bytes_text.h"
 #include "purine/core/json_helpers.h"
 #include "purine/io/json_text.h"
 #include "purine/trace/memory_use.h"
@@ -49,10 +50,6 @@ std::string pairs_json(const std::vector<std::pair<std::string, std::string>>& p
 std::string fact(const Trace& trace, std::string_view name) {
   const auto found = std::ranges::find(trace.about, name, [](const auto& pair) { return pair.first; });
   return found == trace.about.end() ? "" : found->second;
-}
-
-std::string large_bytes_text(double bytes) {
-  return bytes >= 1e9 ? fmt::format("{:.2f} GB", bytes / 1e9) : fmt::format("{:.1f} MB", bytes / 1e6);
 }
 
 class Builder {
@@ -138,13 +135,13 @@ class Builder {
       if (lanes_.size() > 1)
         tiles.emplace_back("of a step exposed transfers", fmt::format("{:.1f}%", 100 * exposed));
     }
-    double peak = 0;
+    std::int64_t peak = 0;
     for (const Trace& trace : timeline_.ranks()) {
       for (const PlannedMemory& each : trace.memory) {
-        peak = std::max(peak, static_cast<double>(each.variables + each.arena));
+        peak = std::max(peak, each.variables + each.arena);
       }
     }
-    if (peak > 0) tiles.emplace_back("of memory, at most at a device", large_bytes_text(peak));
+    if (peak > 0) tiles.emplace_back("of memory, at most at a device", bytes_text(peak));
     if (!test_accuracy_.empty()) tiles.emplace_back("test accuracy", test_accuracy_);
     return tiles;
   }
@@ -207,9 +204,8 @@ class Builder {
     }
     for (const PlannedMemory& each : trace.memory) {
       about.emplace_back("memory at " + each.location,
-                         fmt::format("{} of variables, {} for all else",
-                                     large_bytes_text(static_cast<double>(each.variables)),
-                                     large_bytes_text(static_cast<double>(each.arena))));
+                         fmt::format("{} of variables, {} for all else", bytes_text(each.variables),
+                                     bytes_text(each.arena)));
     }
     return about;
   }

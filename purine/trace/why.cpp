@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "purine/core/bytes_text.h"
 #include "purine/trace/replay.h"
 
 namespace purine::trace {
@@ -28,12 +29,6 @@ std::string milliseconds_text(double of_seconds) {
   return value >= 100 ? fmt::format("{:.0f} ms", value)
          : value >= 1 ? fmt::format("{:.1f} ms", value)
                       : fmt::format("{:.0f} us", 1000 * value);
-}
-
-std::string bytes_text(double bytes) {
-  return bytes >= 1e9   ? fmt::format("{:.2f} GB", bytes / 1e9)
-         : bytes >= 1e6 ? fmt::format("{:.1f} MB", bytes / 1e6)
-                        : fmt::format("{:.1f} kB", bytes / 1e3);
 }
 
 /// The length of the union of intervals.
@@ -331,14 +326,14 @@ class Explainer {
     }
     const double exposed = std::ranges::max(explanation_.ranks, {}, &RankUse::exposed).exposed;
     const double moving = std::ranges::max(explanation_.ranks, {}, &RankUse::transfers).transfers;
-    return {
-        fmt::format("moving data between ranks, {} a step over all; messages are on their way {:.0f}% of the "
-                    "time, and {:.0f}% of the time nothing computes meanwhile; {}",
-                    bytes_text(bytes / static_cast<double>(path_.steps)), 100 * moving, 100 * exposed,
-                    most_in([](const Stretch& stretch) { return stretch.use == Use::transfer; })),
-        "a larger batch gives each byte more to hide under; the scheme `hybrid` moves fewer of them for "
-        "layers "
-        "with many weights and few activations; else the network must be faster"};
+    return {fmt::format(
+                "moving data between ranks, {} a step over all; messages are on their way {:.0f}% of the "
+                "time, and {:.0f}% of the time nothing computes meanwhile; {}",
+                bytes_text(static_cast<std::size_t>(bytes / static_cast<double>(path_.steps))), 100 * moving,
+                100 * exposed, most_in([](const Stretch& stretch) { return stretch.use == Use::transfer; })),
+            "a larger batch gives each byte more to hide under; the scheme `hybrid` moves fewer of them for "
+            "layers "
+            "with many weights and few activations; else the network must be faster"};
   }
 
   std::pair<std::string, std::string> idle_cause(const PathShare& use) const {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "purine/core/bytes_text.h"
 #include "purine/core/error.h"
 #include "purine/ops/copy.h"
-#include "purine/train/progress.h"
 
 namespace purine::train {
 namespace {

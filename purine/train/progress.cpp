@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "purine/core/bytes_text.h"
 #include "purine/core/one_line.h"
 
 namespace purine::train {
@@ -48,17 +49,6 @@ std::string count_text(std::int64_t count) {
   return text;
 }
 
-std::string bytes_text(std::size_t bytes) {
-  static constexpr const char* units[] = {"bytes", "kB", "MB", "GB", "TB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 999.95 && unit + 1 < std::size(units)) {
-    value /= 1000;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} {}", bytes, units[0]) : fmt::format("{:.1f} {}", value, units[unit]);
-}
-
 std::string percent_text(double share) {
   return fmt::format("{:.2f}%", 100 * share);
 }
@@ -68,8 +58,7 @@ std::string transfers_text(const trace::TransferUsage& usage) {
   return fmt::format(
       "{:.2f} s of transfers, {:.1f}% of it under operators, {:.2f} s exposed; sent {}, received {}",
       seconds(usage.busy), 100 * usage.overlapped_share(), seconds(usage.exposed()),
-      bytes_text(static_cast<std::size_t>(usage.bytes_sent)),
-      bytes_text(static_cast<std::size_t>(usage.bytes_received)));
+      bytes_text(usage.bytes_sent), bytes_text(usage.bytes_received));
 }
 
 Progress::~Progress() {

@@ -15,8 +15,6 @@ namespace purine::train {
 std::string duration_text(double seconds);
 /// `1,234,567`.
 std::string count_text(std::int64_t count);
-/// `23.4 MB`, in units of 1,000.
-std::string bytes_text(std::size_t bytes);
 /// `91.42%`.
 std::string percent_text(double share);
 /// `12.3 s of transfers, 96.2% of it under operators, 0.5 s exposed; sent 244.4 MB, received 244.4 MB`.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "purine/core/shell_word.h"
 #include "purine/data/class_counts.h"
 #include "purine/session/agreement.h"
@@ -32,12 +30,27 @@ void compare_data(Endpoint& endpoint, const RunData& data) {
   compare("test", *data.test_set);
 }
 
-std::optional<std::string> doubt_about_labels(const Job& job, const RunData& data) {
+std::vector<std::string> notes_at_start(const Job& job, const RunData& data, std::int64_t step) {
+  std::vector<std::string> notes;
   const std::vector<std::string> doubts =
       data::doubts_about(data.training_set->class_names(), data::class_counts(*data.training_set));
-  if (doubts.empty()) return std::nullopt;
-  return fmt::format("are the training set's labels right? {}; `purine data check {}` tells more",
-                     fmt::join(doubts, "; "), shell_word(job.data.folder));
+  if (!doubts.empty()) {
+    notes.push_back(fmt::format("are the training set's labels right? {}; `purine data check {}` tells more",
+                                fmt::join(doubts, "; "), shell_word(job.data.folder)));
+  }
+  if (job.trace.steps > 0 && job.trace.first_step >= data.total_steps) {
+    notes.push_back(
+        fmt::format("no step will be traced: trace.first_step is {}, and the run ends after {} steps",
+                    job.trace.first_step, data.total_steps));
+  }
+  if (step >= data.total_steps) {
+    // A learning rate that falls over the whole run has none left for more.
+    const bool may_go_on = job.optimizer.schedule == "constant" || job.optimizer.schedule == "step";
+    notes.push_back(fmt::format(
+        "the run is complete: all of its {} steps were done before, and nothing is left to train{}", step,
+        may_go_on ? "; more train.epochs or train.steps go on" : ""));
+  }
+  return notes;
 }
 
 }  // namespace purine::train

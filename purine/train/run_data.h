@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "purine/data/dataset.h"
 #include "purine/data/source.h"
@@ -31,7 +31,8 @@ RunData open_data(const Job& job, Notes& notes);
 /// Throws Error where the ranks have data sets of different content. A collective call.
 void compare_data(Endpoint& endpoint, const RunData& data);
 
-/// What looks wrong with the labels, for the user; nothing where nothing does.
-std::optional<std::string> doubt_about_labels(const Job& job, const RunData& data);
+/// What a user should know before a run goes on after so many steps: labels that look wrong, keys that will
+/// do nothing, nothing left to train.
+std::vector<std::string> notes_at_start(const Job& job, const RunData& data, std::int64_t step);
 
 }  // namespace purine::train

@@ -315,23 +315,7 @@ void Trainer::Implementation::report_start() {
   report.peak_bytes = report.step_bytes + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
   if (const std::string note = graph_->memory_text(); !note.empty()) tell(&Listener::note, note);
-  if (const auto doubt = doubt_about_labels(job(), data_)) tell(&Listener::note, *doubt);
-  const Job::Trace& trace = job().trace;
-  if (trace.steps > 0 && trace.first_step >= data_.total_steps) {
-    tell(&Listener::note,
-         fmt::format("no step will be traced: trace.first_step is {}, and the run ends after "
-                     "{} steps",
-                     trace.first_step, data_.total_steps));
-  }
-  if (is_over()) {
-    // A learning rate that falls over the whole run has none left for more.
-    const std::string& schedule = job().optimizer.schedule;
-    const bool may_go_on = schedule == "constant" || schedule == "step";
-    tell(&Listener::note,
-         fmt::format("the run is complete: all of its {} steps were done before, and nothing is left to "
-                     "train{}",
-                     state_.step, may_go_on ? "; more train.epochs or train.steps go on" : ""));
-  }
+  for (const std::string& note : notes_at_start(job(), data_, state_.step)) tell(&Listener::note, note);
 }
 
 // What the evaluation's graph has in common with the training's: the variables, without the optimiser's.

@@ -47,7 +47,7 @@ RunReport run_report() {
   return report;
 }
 
-TEST(ProgressTest, DurationsCountsAndSizesReadWell) {
+TEST(ProgressTest, DurationsAndCountsReadWell) {
   EXPECT_EQ(duration_text(0.04), "0.0 s");
   EXPECT_EQ(duration_text(9.94), "9.9 s");
   EXPECT_EQ(duration_text(48.4), "48 s");
@@ -58,10 +58,6 @@ TEST(ProgressTest, DurationsCountsAndSizesReadWell) {
   EXPECT_EQ(count_text(1000), "1,000");
   EXPECT_EQ(count_text(1234567), "1,234,567");
   EXPECT_EQ(count_text(-1234), "-1,234");
-  EXPECT_EQ(bytes_text(999), "999 bytes");
-  EXPECT_EQ(bytes_text(1000), "1.0 kB");
-  EXPECT_EQ(bytes_text(23'400'000), "23.4 MB");
-  EXPECT_EQ(bytes_text(999'999'999), "1.0 GB");
   EXPECT_EQ(percent_text(0.91424), "91.42%");
 }
 
