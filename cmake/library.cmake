@@ -136,15 +136,23 @@ if(PURINE_WITH_MPI)
   target_link_libraries(purine_mpi PRIVATE MPI::MPI_C)
   set(purine_messenger mpi)
 endif()
-# Kernels are large, and many are compiled for several instruction sets by including themselves; the version has
-# definitions of its own.
-set(apart ${PURINE_SOURCES})
-list(FILTER apart INCLUDE REGEX "/purine/(backend/cpu/|core/version\\.cpp$)")
+# A source that includes itself once for each instruction set stays alone, and so does the version, with its definitions.
+set(apart ${PROJECT_SOURCE_DIR}/purine/core/version.cpp)
+file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/purine/backend/cpu/*.cpp)
+foreach(source IN LISTS kernels)
+  file(STRINGS ${source} several_targets REGEX "^#define HWY_TARGET_INCLUDE" LIMIT_COUNT 1)
+  if(several_targets)
+    list(APPEND apart ${source})
+  endif()
+endforeach()
 list(REMOVE_ITEM PURINE_SOURCES ${apart})
 purine_unite(united ${PURINE_SOURCES})
-# What runs once, and is long to optimise: command lines with their helps.
+# Only kernels are worth the longest optimising, and what runs once little: command lines with their helps.
+set(kernel_sources ${apart} ${united})
+list(FILTER kernel_sources INCLUDE REGEX "/purine(_|/)backend(_|/)")
+set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
 set(command_sources ${united})
-list(FILTER command_sources INCLUDE REGEX "/(united/purine_cli_|purine/cli/)")
+list(FILTER command_sources INCLUDE REGEX "/purine(_|/)cli(_|/)")
 set_source_files_properties(${command_sources} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
 add_library(purine STATIC ${apart} ${united} $<TARGET_OBJECTS:purine_${purine_messenger}>
   ${PROJECT_BINARY_DIR}/generated/report_page.cpp
@@ -167,7 +175,7 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/purine/core/version.cpp PROPER
 # Compiled for several instruction sets (loops.h): the compiler must not fuse multiplications and additions where one
 # has that, or results would depend on the machine; nobody asks for errno, without which roots come in vectors.
 file(GLOB loops CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/purine/backend/cpu/loops_*.cpp)
-set_source_files_properties(${loops} PROPERTIES COMPILE_OPTIONS "-ffp-contract=off;-fno-math-errno")
+set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off -fno-math-errno)
 target_include_directories(purine PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include>)
 target_compile_features(purine PUBLIC cxx_std_20)

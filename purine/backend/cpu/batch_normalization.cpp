@@ -8,7 +8,7 @@ namespace purine::cpu {
 namespace {
 
 /// The least elements in a part: some tens of microseconds.
-constexpr double elements_per_part = 65536;
+constexpr double normalized_per_part = 65536;
 
 ChannelGeometry geometry_of(const TensorInfo& x, Layout layout,
                             const ops::BatchNormalizationOptions& options) {
@@ -30,7 +30,7 @@ std::unique_ptr<Kernel> divide_channels(const ChannelGeometry& geometry, Functio
   const std::int64_t channels = geometry.channels;
   const auto elements = static_cast<double>(channels * geometry.elements_per_channel());
   const int parts = batch_parts(geometry.channels_last ? channels / last_channels_per_part : channels,
-                                elements, elements_per_part);
+                                elements, normalized_per_part);
   return make_kernel(
       [=](const KernelCall& call) {
         const auto [begin, end] = batch_range(channels, call.part, parts);

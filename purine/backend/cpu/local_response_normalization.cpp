@@ -8,7 +8,7 @@ namespace purine::cpu {
 namespace {
 
 /// The least elements in a part: some tens of microseconds.
-constexpr double elements_per_part = 32768;
+constexpr double responses_per_part = 32768;
 
 std::int64_t pixels_of(const Shape& shape) {
   std::int64_t pixels = 1;
@@ -25,7 +25,7 @@ std::unique_ptr<Kernel> bind(const BindContext& context, Function function) {
   const bool channels_last = context.output_layouts[0] == Layout::channels_last || pixels == 1;
   const ResponseGeometry geometry{x.shape[1], pixels, channels_last, x.dtype, contract.options()};
   const std::int64_t batch = x.shape[0];
-  const int parts = batch_parts(batch, static_cast<double>(x.shape.elements()), elements_per_part);
+  const int parts = batch_parts(batch, static_cast<double>(x.shape.elements()), responses_per_part);
   return make_kernel(
       [=](const KernelCall& call) {
         const auto [begin, end] = batch_range(batch, call.part, parts);

@@ -8,13 +8,13 @@ namespace purine::cpu {
 namespace {
 
 /// The least elements of the image in a part: some tens of microseconds.
-constexpr double elements_per_part = 65536;
+constexpr double pooled_per_part = 65536;
 
 /// A kernel that calls function(geometry, call, first sample, last sample) for each part of the batch.
 template <typename Function>
 std::unique_ptr<Kernel> divide_samples(const Shape& image, const PoolGeometry& geometry, Function function) {
   const std::int64_t batch = image[0];
-  const int parts = batch_parts(batch, static_cast<double>(image.elements()), elements_per_part);
+  const int parts = batch_parts(batch, static_cast<double>(image.elements()), pooled_per_part);
   return make_kernel(
       [=](const KernelCall& call) {
         const auto [begin, end] = batch_range(batch, call.part, parts);

@@ -39,7 +39,7 @@ ReducePlan plan_reduction(const BindContext& context, const ops::Reduction& redu
   return plan;
 }
 
-constexpr std::int64_t tile = 64;
+constexpr std::int64_t columns_at_a_time = 64;
 
 /// Sums divided by `divisor`. Each output is summed by one part, in one order.
 template <typename T>
@@ -49,7 +49,7 @@ std::unique_ptr<Kernel> bind_reduction(const BindContext& context, const ops::Re
   const ReduceLoops<T>& loops = reduce_loops<T>();
   const std::int64_t outputs = plan.kept.elements();
   // Where the innermost loop is kept, neighbouring outputs are summed side by side in tiles of this width.
-  const std::int64_t width = plan.inner_is_reduced ? 1 : tile;
+  const std::int64_t width = plan.inner_is_reduced ? 1 : columns_at_a_time;
   const std::int64_t groups = (outputs + width - 1) / width;
   const auto parts = static_cast<int>(
       std::clamp<std::int64_t>(groups, 1, elementwise_parts(context.input(0).shape.elements())));
@@ -74,9 +74,9 @@ std::unique_ptr<Kernel> bind_reduction(const BindContext& context, const ops::Re
             }
             return;
           }
-          for (std::int64_t first = 0; first < count; first += tile) {
-            const std::int64_t columns = std::min(tile, count - first);
-            std::array<double, tile> totals{};
+          for (std::int64_t first = 0; first < count; first += columns_at_a_time) {
+            const std::int64_t columns = std::min(columns_at_a_time, count - first);
+            std::array<double, columns_at_a_time> totals{};
             const std::int64_t step = plan.reduced.row_strides()[0];
             plan.reduced.run(0, all, [&](std::int64_t, const auto& at, std::int64_t n) {
               for (std::int64_t k = 0; k < n; ++k) {

@@ -11,7 +11,7 @@ namespace purine::cpu {
 namespace {
 
 // Elements that stay in the first-level cache while all inputs are added to them.
-constexpr std::int64_t block = 2048;
+constexpr std::int64_t elements_at_a_time = 2048;
 
 template <typename T>
 void add_vectors(const T* a, const T* b, T* y, std::int64_t n) {
@@ -30,8 +30,8 @@ std::unique_ptr<Kernel> bind_sum_n(const BindContext& context,
   return make_kernel(
       [=](const KernelCall& call) {
         const auto [first, last] = part_range(elements, call.part, parts);
-        for (std::int64_t begin = first; begin < last; begin += block) {
-          const std::int64_t count = std::min(block, last - begin);
+        for (std::int64_t begin = first; begin < last; begin += elements_at_a_time) {
+          const std::int64_t count = std::min(elements_at_a_time, last - begin);
           T* y = call.output<T>(0) + begin;
           if (inputs == 1) {
             std::copy_n(call.input<T>(0) + begin, count, y);
