@@ -1,4 +1,5 @@
 """The command as ranks that srun starts, in a Slurm that the test makes for itself."""
+import os
 import subprocess
 import unittest
 
@@ -8,13 +9,13 @@ import slurm
 
 
 class SlurmTest(LaunchedTest):
-    """Skipped where no Slurm is installed, or none can be started."""
+    """Skipped where no Slurm can be started; with PURINE_REQUIRE_SLURM in the environment that is a failure."""
 
     def setUp(self):
         super().setUp()
         reason = slurm.missing()
         if reason is not None:
-            self.skipTest(reason)
+            (self.fail if os.environ.get("PURINE_REQUIRE_SLURM") else self.skipTest)(reason)
         self.slurm = slurm.Slurm(self.folder / "slurm", tasks=2)
         self.addCleanup(self.slurm.end)
         version = subprocess.run([mpirun.MPIEXEC, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout

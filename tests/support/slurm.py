@@ -2,11 +2,12 @@
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import time
 
-PROGRAMS = ["slurmctld", "slurmd", "srun", "sinfo"]
+PROGRAMS = ["slurmctld", "slurmd", "srun", "sinfo", "unshare", "setpriv"]
 LIMIT = 30  # seconds for the node to be there
 
 
@@ -45,7 +46,8 @@ class Slurm:
         self.environment = {"SLURM_CONF": str(self.folder / "slurm.conf")}
         self.configure(plugins, tasks)
         self.start(controller, "-D", "-c")
-        self.start(node, "-D", "-c", "-d", helper)
+        # In a namespace of processes that ends with it, the helpers and tasks that the node starts end too.
+        self.start("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", node, "-D", "-c", "-d", helper)
         self.wait_for_node()
 
     def configure(self, plugins, tasks):
@@ -67,11 +69,15 @@ class Slurm:
         lines.append(f"NodeName={host} NodeAddr=127.0.0.1 CPUs={tasks} State=UNKNOWN")
         lines.append("PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP")
         (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        # By default in /tmp, by the number of the job, which is that of another test's too.
+        (self.folder / "mpi.conf").write_text(f"PMIxCliTmpDirBase={self.folder}\n", encoding="utf-8")
 
     def start(self, *command):
+        """Starts a daemon, which ends with this process, even where that is killed."""
         with open(self.folder / "output", "a", encoding="utf-8") as output:
-            self.daemons.append(subprocess.Popen(command, env=os.environ | self.environment, stdin=subprocess.DEVNULL,
-                                                 stdout=output, stderr=output))
+            self.daemons.append(subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command],
+                                                 env=os.environ | self.environment, stdin=subprocess.DEVNULL,
+                                                 stdout=output, stderr=output, start_new_session=True))
 
     def wait_for_node(self):
         deadline = time.monotonic() + LIMIT
@@ -87,9 +93,9 @@ class Slurm:
     def end(self):
         """Ends the daemons, the node first."""
         for daemon in reversed(self.daemons):
-            daemon.terminate()
+            os.killpg(daemon.pid, signal.SIGTERM)
             try:
                 daemon.wait(timeout=10)
             except subprocess.TimeoutExpired:
-                daemon.kill()
+                os.killpg(daemon.pid, signal.SIGKILL)
                 daemon.wait()
