@@ -15,6 +15,10 @@ TEST(ShellWordTest, QuotesWhatTheShellWouldTakeApart) {
   EXPECT_EQ(shell_word("-x"), "./-x");
   EXPECT_EQ(shell_word("- x"), "'./- x'");
   EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("back\\slash"), "'back\\slash'");
+  EXPECT_EQ(shell_word("line\nfeed"), "$'line\\nfeed'");
+  EXPECT_EQ(shell_word("it's\t\x1b[1m \\"), "$'it\\'s\\t\\x1b[1m \\\\'");
+  EXPECT_EQ(shell_word("-\n"), "$'./-\\n'");
 }
 
 }  // namespace
