@@ -1,5 +1,7 @@
 #include "purine/parallel/schemes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -60,8 +62,8 @@ void divide_layer(Specs& specs, Graph& graph, std::string_view layer, Channels c
       return path.ends_with("/" + std::string(layer));
     });
     const std::string near = end != layers.end() ? *end : nearest(layer, layers);
-    throw Error("parallel", "there is no layer " + std::string(layer) + " with a weight",
-                near.empty() ? std::string() : "did you mean " + near + "?");
+    throw Error("parallel", fmt::format("there is no layer '{}' with a weight", layer),
+                near.empty() ? "" : fmt::format("did you mean '{}'?", near));
   }
   // Weights are [outputs, inputs, …] of both kinds of layer.
   specs.set(weight, axis, split(channels == Channels::output ? 0 : 1));

@@ -187,7 +187,7 @@ void check_layers(const LoadedJob& loaded, const std::string& key, const std::ve
       parallel::Specs specs(mesh);
       parallel::divide_layer(specs, graph, layer, parallel::Channels::output, "data");
     } catch (const Error& error) {
-      throw loaded.error(key, fmt::format("names {}: {}", layer, error.message()), error.hint());
+      throw loaded.error(key, fmt::format("names '{}': {}", layer, error.message()), error.hint());
     }
   }
 }
@@ -281,7 +281,7 @@ parallel::Partitioned ParallelSetup::divide(Graph& graph) const {
   for (const std::string& layer : keys.input_layers) {
     if (!has(keys.output_layers, layer)) continue;
     throw loaded.error("parallel.input_layers",
-                       fmt::format("names {}, which parallel.output_layers names too", layer),
+                       fmt::format("names '{}', which parallel.output_layers names too", layer),
                        "a layer is divided in one of the two ways");
   }
   // One that divides samples as well divides something in any network.

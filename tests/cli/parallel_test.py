@@ -107,8 +107,8 @@ class ParallelTest(CommandTest):
                          r"^\[job\] job.toml:\d+: parallel.mesh data=3 needs 3 locations, 2 are given; "
                          r"hint: left empty, it has all devices along the axis data$")
         self.assertRegex(mistake(scheme="tensor", devices="emu:0-1", output_layers=["lenet/conv3"]),
-                         r"^\[job\] job.toml:\d+: parallel.output_layers names lenet/conv3: there is no layer lenet/conv3 "
-                         r"with a weight; hint: did you mean lenet/conv1\?$")
+                         r"^\[job\] job.toml:\d+: parallel.output_layers names 'lenet/conv3': there is no layer "
+                         r"'lenet/conv3' with a weight; hint: did you mean 'lenet/conv1'\?$")
         self.assertEqual(mistake(devices="cuda:0-1").split(": ", 1)[1],
                          "there is no device 0/cuda:0; hint: this build has cpu and emu devices")
         self.assertFalse((self.folder / "runs").exists())

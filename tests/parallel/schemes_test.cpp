@@ -261,7 +261,7 @@ TEST(SchemesTest, FindFullyConnectedLayersInOrder) {
 TEST(SchemesTest, SayWhichLayerIsMeant) {
   SmallLeNet net(2);
   EXPECT_EQ(error_text([&] { tensor_parallel(net.graph, Mesh(devices(2), "model"), {.output = {"conv3"}}); }),
-            "[parallel] there is no layer conv3 with a weight; hint: did you mean conv1?");
+            "[parallel] there is no layer 'conv3' with a weight; hint: did you mean 'conv1'?");
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ TEST(ParallelSectionTest, WhatTheNetworkShowsIsAMistakeOfTheJob) {
             "input_layers = [\"lenet/fc2\"]\n")
             .divide(graph);
       }),
-      "[job] job.toml:9: parallel.input_layers names lenet/fc2, which parallel.output_layers names too; "
+      "[job] job.toml:9: parallel.input_layers names 'lenet/fc2', which parallel.output_layers names too; "
       "hint: a "
       "layer is divided in one of the two ways");
 }
@@ -251,12 +251,14 @@ TEST(ParallelSectionTest, ALayerIsFoundByTheEndOfItsPath) {
   const Tensor image = graph.input("image", TensorInfo{Shape{4, 1, 28, 28}, DType::f32});
   graph.watch(models::lenet(image, 10));
   const std::string tensor = "devices = \"emu:0-1\"\nscheme = \"tensor\"\n";
-  EXPECT_EQ(error_text([&] { setup_of(tensor + "output_layers = [\"conv2\"]\n").divide(graph); }),
-            "[job] job.toml:8: parallel.output_layers names conv2: there is no layer conv2 with a weight; "
-            "hint: did you "
-            "mean lenet/conv2?");
+  EXPECT_EQ(
+      error_text([&] { setup_of(tensor + "output_layers = [\"conv2\"]\n").divide(graph); }),
+      "[job] job.toml:8: parallel.output_layers names 'conv2': there is no layer 'conv2' with a weight; "
+      "hint: did you mean 'lenet/conv2'?");
   EXPECT_EQ(error_text([&] { setup_of(tensor + "input_layers = [\"dense\"]\n").divide(graph); }),
-            "[job] job.toml:8: parallel.input_layers names dense: there is no layer dense with a weight");
+            "[job] job.toml:8: parallel.input_layers names 'dense': there is no layer 'dense' with a weight");
+  EXPECT_EQ(error_text([&] { setup_of(tensor + "input_layers = [\"\"]\n").divide(graph); }),
+            "[job] job.toml:8: parallel.input_layers names '': there is no layer '' with a weight");
 }
 
 TEST(ParallelSectionTest, DevicesReadAsTheyAreWritten) {
