@@ -166,23 +166,25 @@ void check_folders(CheckReport& report, const CheckOptions& options) {
       if (fs::is_directory(folder)) list(name, folder.string());
     }
   }
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    const std::vector<std::string>& known = listed[0].listing.classes;
-    for (const CheckReport::Class& item : parts[p].classes) {
-      if (p == 0 && item.images == 0) {
-        parts[p].problems.push_back(fmt::format("class {} has no images", item.name));
-      }
-      if (p > 0 && std::find(known.begin(), known.end(), item.name) == known.end()) {
-        parts[p].problems.push_back(fmt::format("class {} is none of the training set's", item.name));
-      }
-    }
-  }
   if (training.empty() && listed[0].listing.images.empty()) {
     throw Error(
         "check", "holds no set that can be read",
         "a set is a folder of images for each class, also below train and val, or the files of an IDX, "
         "CIFAR-10 or CIFAR-100 set")
         .at(report.folder);
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const std::vector<std::string>& known = listed[0].listing.classes;
+    if (parts[p].images == 0)
+      parts[p].problems.push_back(fmt::format("{}: holds no images", listed[p].folder));
+    for (const CheckReport::Class& item : parts[p].classes) {
+      if (p == 0 && item.images == 0 && parts[p].images > 0) {
+        parts[p].problems.push_back(fmt::format("class {} has no images", item.name));
+      }
+      if (p > 0 && std::find(known.begin(), known.end(), item.name) == known.end()) {
+        parts[p].problems.push_back(fmt::format("class {} is none of the training set's", item.name));
+      }
+    }
   }
   // Classes without images are problems already.
   if (parts[0].problems.empty()) {
@@ -192,6 +194,11 @@ void check_folders(CheckReport& report, const CheckOptions& options) {
   }
   decode_all(listed, parts, options);
   for (Part& part : parts) label_classes(part, listed[0].listing.classes);
+  if (!training.empty() && parts.size() == 1) {
+    Part& test = parts.emplace_back();
+    test.name = name_of(Subset::test);
+    test.problems.emplace_back("there is no folder val, validation or test");
+  }
   report.parts = std::move(parts);
 }
 
@@ -223,11 +230,11 @@ CheckReport check(const std::string& folder, const CheckOptions& options) {
   CheckReport report;
   report.folder = folder;
   for (const FileFormat& format : file_formats) {
-    for (const Subset subset : {Subset::train, Subset::test}) {
-      if (format.has(folder, subset)) report.parts.push_back(check_files(folder, subset, format));
-    }
-    if (report.parts.empty()) continue;
+    if (!format.has(folder, Subset::train) && !format.has(folder, Subset::test)) continue;
     report.format = format.name;
+    for (const Subset subset : {Subset::train, Subset::test}) {
+      report.parts.push_back(check_files(folder, subset, format));
+    }
     return report;
   }
   report.format = "folder";

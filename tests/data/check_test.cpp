@@ -146,6 +146,45 @@ TEST(CheckTest, ReadsSetsThatAreFiles) {
           "  doubtful: 9 of 10 classes have no image: 0 to 6, 8 to 9\n");
 }
 
+// `purine train` needs both parts of a set.
+TEST(CheckTest, APartThatIsMissingOrEmptyIsAProblem) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path().string();
+  add_file(folder, "train/a/1.png", test::png_file(test::waves(4, 5, 3)));
+  EXPECT_FALSE(check(path).ok());
+  EXPECT_TRUE(
+      check(path).text().ends_with("test: 0 images in 0 classes, 0 broken\n"
+                                   "  problem: there is no folder val, validation or test\n"))
+      << check(path).text();
+  std::filesystem::create_directories(folder / "val/a");
+  EXPECT_FALSE(check(path).ok());
+  EXPECT_TRUE(
+      check(path).text().ends_with("val: 0 images in 1 class, 0 broken\n  classes by label: 0 a 0\n"
+                                   "  problem: " +
+                                   path + "/val: holds no images\n"))
+      << check(path).text();
+  std::filesystem::rename(folder / "val", folder / "none");
+  std::filesystem::rename(folder / "train", folder / "val");
+  std::filesystem::rename(folder / "none", folder / "train");
+  EXPECT_FALSE(check(path).ok());
+  EXPECT_NE(check(path).text().find("  problem: " + path + "/train: holds no images\nval: 1 image"),
+            std::string::npos)
+      << check(path).text();
+
+  const TemporaryFolder files;
+  for (const char* name : {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"}) {
+    std::filesystem::create_symlink(std::filesystem::path("/usr/share/datasets/fashion-mnist") / name,
+                                    files / name);
+  }
+  const CheckReport report = check(files.path().string());
+  EXPECT_FALSE(report.ok());
+  ASSERT_EQ(report.parts.size(), 2U);
+  EXPECT_TRUE(report.parts[0].problems.empty());
+  EXPECT_EQ(report.parts[1].problems,
+            std::vector<std::string>{files.path().string() + ": has no file t10k-images-idx3-ubyte (or "
+                                                             ".gz)"});
+}
+
 TEST(CheckTest, ManyClassesAreTheSmallestAndTheLargest) {
   CheckReport report;
   report.folder = "set";
