@@ -4,8 +4,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,10 +17,29 @@
 #include "purine/cli/commands.h"
 #include "purine/core/error.h"
 #include "purine/core/one_line.h"
+#include "purine/net/launcher.h"
 #include "purine/runtime/endpoint.h"
 
 namespace purine::cli {
 namespace {
+
+std::optional<net::Launcher> launcher() {
+  return net::find_launcher([](const char* variable) { return std::getenv(variable); });
+}
+
+// Where it is started several times over, a command that is nothing but one process would do the same each
+// time. The first says so; the others end well, for a launcher ends all when one fails.
+template <typename Asked>
+int in_one_process(const char* name, int (*command)(const Asked&), const Asked& request) {
+  const std::optional<net::Launcher> started_by = launcher();
+  if (!started_by || started_by->tasks <= 1) return command(request);
+  if (started_by->rank > 0) return success;
+  throw Error(
+      "command",
+      fmt::format("works in one process, and {} has started {}", started_by->name, started_by->tasks),
+      fmt::format("start it without {}; train, eval, check and bench work over several", started_by->name))
+      .at(name);
+}
 
 int call(const TrainRequest& request) {
   return train(request);
@@ -26,38 +47,39 @@ int call(const TrainRequest& request) {
 int call(const EvaluateRequest& request) {
   return evaluate(request);
 }
-int call(const PredictRequest& request) {
-  return predict(request);
-}
-int call(const GraphRequest& request) {
-  return graph(request);
-}
-int call(const DevicesRequest& request) {
-  return devices(request);
-}
 int call(const BenchRequest& request) {
   return bench(request);
-}
-int call(const SimulateRequest& request) {
-  return simulate(request);
-}
-int call(const PlanRequest& request) {
-  return plan(request);
 }
 int call(const CheckRequest& request) {
   return check(request);
 }
+int call(const PredictRequest& request) {
+  return in_one_process("purine predict", predict, request);
+}
+int call(const GraphRequest& request) {
+  return in_one_process("purine graph", graph, request);
+}
+int call(const DevicesRequest& request) {
+  return in_one_process("purine devices", devices, request);
+}
+int call(const SimulateRequest& request) {
+  return in_one_process("purine simulate", simulate, request);
+}
+int call(const PlanRequest& request) {
+  return in_one_process("purine plan", plan, request);
+}
 int call(const DataCheckRequest& request) {
-  return data_check(request);
+  return in_one_process("purine data check", data_check, request);
 }
 int call(const WhyRequest& request) {
-  return why(request);
+  return in_one_process("purine why", why, request);
 }
 int call(const ReportRequest& request) {
-  return report(request);
+  return in_one_process("purine report", report, request);
 }
 int call(const TextRequest& request) {
-  return text(request);
+  const std::optional<net::Launcher> started_by = launcher();
+  return started_by && started_by->rank > 0 ? success : text(request);
 }
 
 // A standard stream that is closed would become the next file that is opened: a progress bar would be written

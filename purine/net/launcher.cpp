@@ -32,14 +32,20 @@ Error other_count(const Launcher& launcher, int ranks) {
 }  // namespace
 
 std::optional<Launcher> find_launcher(const std::function<const char*(const char*)>& variable) {
+  const auto said = [&](const char* name) {
+    const char* const text = variable(name);
+    return text != nullptr ? number(text) : 0;
+  };
   // mpirun may itself be started by srun, whose variables then tell of mpirun's own processes.
-  if (const char* tasks = variable("OMPI_COMM_WORLD_SIZE")) return Launcher{"mpirun", number(tasks)};
-  const char* step_tasks = variable("SLURM_STEP_NUM_TASKS");
-  if (const char* tasks = variable("PMI_SIZE")) {
-    return Launcher{step_tasks != nullptr ? "srun" : "mpiexec", number(tasks)};
+  if (variable("OMPI_COMM_WORLD_SIZE") != nullptr) {
+    return Launcher{"mpirun", said("OMPI_COMM_WORLD_SIZE"), said("OMPI_COMM_WORLD_RANK")};
   }
-  if (step_tasks != nullptr) return Launcher{"srun", number(step_tasks)};
-  if (variable("PMIX_RANK") != nullptr) return Launcher{"a launcher with PMIx", 0};
+  const bool is_step = variable("SLURM_STEP_NUM_TASKS") != nullptr;
+  if (variable("PMI_SIZE") != nullptr) {
+    return Launcher{is_step ? "srun" : "mpiexec", said("PMI_SIZE"), said("PMI_RANK")};
+  }
+  if (is_step) return Launcher{"srun", said("SLURM_STEP_NUM_TASKS"), said("SLURM_PROCID")};
+  if (variable("PMIX_RANK") != nullptr) return Launcher{"a launcher with PMIx", 0, said("PMIX_RANK")};
   return std::nullopt;
 }
 

@@ -15,6 +15,7 @@ namespace purine::net {
 struct Launcher {
   std::string name;  ///< `mpirun`, `srun`, …
   int tasks = 0;     ///< how many it says that there are; 0 where it doesn't say
+  int rank = 0;      ///< which of them this process is, from 0
 };
 
 /// Looks for variables of Open MPI's mpirun, of launchers that speak PMI (MPICH's mpiexec) or PMIx, and of

@@ -108,6 +108,15 @@ class RanksTest(LaunchedTest):
         _, error = self.ranks(2, "check", "job.toml", "--schemes", status=2)
         self.assertEqual(error.count("[command] purine check: --schemes compares in one process, and there are 2"), 1, error)
 
+    def test_commands_of_one_process_say_so_once(self):
+        for command, arguments in {"graph": "lenet", "predict": "--run runs/job 1.png", "data check": "set"}.items():
+            output, error = self.ranks(2, *command.split(), *arguments.split(), status=2)
+            self.assertEqual(output, "")
+            self.assertEqual(error.count(f"[command] purine {command}: works in one process, and mpirun has started 2; hint: start it "
+                                         "without mpirun; train, eval, check and bench work over several\n"), 1, error)
+        output, _ = self.ranks(2, "--help")
+        self.assertEqual(output.count("Usage: purine"), 1, output)
+
     def test_images_that_any_rank_leaves_out_are_told_and_counted(self):
         shutil.rmtree(self.folder / "set")
         write_folder(self.folder / "set")
