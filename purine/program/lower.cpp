@@ -374,6 +374,35 @@ Lowered lower(const WholeGraph& whole, const LowerOptions& options) {
   return Lowerer(whole, options).run();
 }
 
+namespace {
+
+/// Whether an output is made in the bytes of an input, or is a single number.
+bool takes_no_memory(const Lowered& lowered, const LoweredOperator& op, std::size_t output) {
+  if (lowered.tensors[op.outputs[output]].info.shape.elements() == 1) return true;
+  const std::vector<Sharing> shared = op.contract->sharing();
+  return std::any_of(shared.begin(), shared.end(), [&](const Sharing& sharing) {
+    return static_cast<std::size_t>(sharing.output) == output;
+  });
+}
+
+/// Marks what leads to marked operators alone and takes no memory of its own, as what stands between a
+/// gradient and its variable's update.
+void mark_ways_there(const Lowered& lowered, std::vector<bool>& marked) {
+  for (std::size_t i = lowered.operators.size(); i-- > 0;) {
+    const LoweredOperator& op = lowered.operators[i];
+    bool leads_there = !op.outputs.empty();
+    for (std::size_t output = 0; output < op.outputs.size(); ++output) {
+      const std::vector<std::uint32_t>& consumers = lowered.tensors[op.outputs[output]].consumers;
+      leads_there = leads_there && !consumers.empty() && takes_no_memory(lowered, op, output) &&
+                    std::all_of(consumers.begin(), consumers.end(),
+                                [&](std::uint32_t consumer) { return marked[consumer]; });
+    }
+    if (leads_there && as_half_copy(*op.contract) == nullptr) marked[i] = true;
+  }
+}
+
+}  // namespace
+
 std::vector<std::uint32_t> serial_order(const Lowered& lowered) {
   const std::size_t count = lowered.operators.size();
   std::vector<std::uint32_t> waiting(count, 0);
@@ -400,6 +429,7 @@ std::vector<std::uint32_t> serial_order(const Lowered& lowered) {
     }
     last_half = op;
   }
+  mark_ways_there(lowered, early);
   for (const LoweredTensor& tensor : lowered.tensors) {
     if (tensor.producer == none) continue;
     for (const std::uint32_t consumer : tensor.consumers) ++waiting[consumer];

@@ -94,8 +94,9 @@ Lowered lower(const WholeGraph& whole, const LowerOptions& options = {});
 void assign_layouts(Graph& graph, Lowered& lowered, bool channels_last);
 
 /// The order in which one worker would run an iteration: the graph's, but variables are updated, and values
-/// handed to the host, as soon as they can be, which frees their inputs. Sends and receives stay in the
-/// graph's order among themselves.
+/// handed to the host, as soon as they can be, which frees their inputs; with them goes what alone they wait
+/// for and takes no memory of its own, as the check of a gradient. Sends and receives stay in the graph's
+/// order among themselves.
 std::vector<std::uint32_t> serial_order(const Lowered& lowered);
 
 }  // namespace purine::program

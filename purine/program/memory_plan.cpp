@@ -216,22 +216,33 @@ class Planner {
     const auto distant = [&](const Segment& segment) {
       return use_[g] != Use::sent && segment.freed_at + options_.distance <= position;
     };
-    Choice choice;
+    const auto may_take = [&](const Segment& segment) { return distant(segment) || implied(segment); };
     if (options_.reuse) {
-      choice = best_run(free, bytes, implied);
-      if (!choice.found) {
-        choice = best_run(free, bytes,
-                          [&](const Segment& segment) { return distant(segment) || implied(segment); });
+      Choice choice = best_run(free, bytes, implied);
+      if (!choice.found) choice = best_run(free, bytes, may_take);
+      if (choice.found) {
+        take(free, choice.first, bytes, g);
+        return choice.first;
       }
     }
-    if (!choice.found) {
-      const std::size_t offset = plan_.arenas[place].bytes;
-      plan_.arenas[place].bytes += bytes;
-      first_taken_.push_back({pool_of(g), offset, bytes, g});
-      return offset;
+    // At the end of the arena, which grows by what is missing.
+    const std::size_t end = plan_.arenas[place].bytes;
+    const std::size_t offset = options_.reuse ? begin_of_last_run(free, end, may_take) : end;
+    take(free, offset, end - offset, g);
+    plan_.arenas[place].bytes = offset + bytes;
+    first_taken_.push_back({pool_of(g), end, offset + bytes - end, g});
+    return offset;
+  }
+
+  /// Where the free segments begin that all pass, follow one another, and end where the arena does; its end
+  /// if there are none.
+  template <typename Passes>
+  static std::size_t begin_of_last_run(const FreeSegments& free, std::size_t end, const Passes& passes) {
+    for (auto segment = free.rbegin(); segment != free.rend(); ++segment) {
+      if (segment->first + segment->second.bytes != end || !passes(segment->second)) break;
+      end = segment->first;
     }
-    take(free, choice.first, bytes, g);
-    return choice.first;
+    return end;
   }
 
   /// The shortest run of neighbouring free segments that all pass and together hold the bytes; the lowest on

@@ -184,6 +184,49 @@ TEST(MemoryPlanTest, CopiesAValueThatCannotBeComputedInTheVariable) {
   check_plan(graph, {});
 }
 
+// Large gradients of four variables, one after the other; only then the graph has what checks each of them
+// and updates its variable at a common rate.
+TEST(MemoryPlanTest, AGradientIsCheckedAndTakenIntoItsVariableBeforeTheNextIsMade) {
+  Graph graph;
+  const Sharing in_place{0, 0, Sharing::Kind::overwrite};
+  const auto initial = std::make_shared<Mix>(Mix::Options{.outputs = {1000}});
+  std::vector<Variable> variables;
+  for (int i = 0; i < 4; ++i) {
+    variables.push_back(graph.variable("v" + std::to_string(i), {{1000}, DType::i64}, initial));
+  }
+  std::vector<Tensor> gradients;
+  Tensor x = mix(graph, {}, {.outputs = {8}}).output();
+  for (int i = 0; i < 4; ++i) {
+    x = mix(graph, {x, variables[i]}, {.salt = i, .outputs = {8}}).output();
+    gradients.push_back(mix(graph, {x}, {.salt = 10 + i, .outputs = {1000}}).output());
+  }
+  graph.watch(x);
+  const Tensor rate = mix(graph, {}, {.salt = 20}).output();
+  for (int i = 0; i < 4; ++i) {
+    const Tensor checked =
+        mix(graph, {gradients[i]}, {.salt = 30 + i, .outputs = {1000}, .sharing = {in_place}}).output();
+    graph.set_next(variables[i], mix(graph, {variables[i], checked, rate},
+                                     {.salt = 40 + i, .outputs = {1000}, .sharing = {in_place}})
+                                     .output());
+  }
+  EXPECT_LT(plan_of(graph, {.distance = 0}).arenas[0].bytes, 8000U + 1000);
+  check_plan(graph, {.distance = 0});
+}
+
+// Units of 64 bytes: a has the first 10, b the next 10. When c has taken 5 of a's, 15 are free at the end.
+TEST(MemoryPlanTest, GrowsTheArenaOnlyByWhatIsMissingAtItsEnd) {
+  Graph graph;
+  const Tensor a = mix(graph, {}, {.outputs = {80}}).output();
+  const Tensor b = mix(graph, {a}, {.salt = 1, .outputs = {80}}).output();
+  const Tensor c = mix(graph, {b}, {.salt = 2, .outputs = {40}}).output();
+  const Tensor d = mix(graph, {c}, {.salt = 3, .outputs = {160}}).output();
+  graph.watch(mix(graph, {d}, {.salt = 4}).output());
+  const MemoryPlan plan = plan_of(graph);
+  EXPECT_EQ(plan.tensors[3].offset, 5 * 64U);
+  EXPECT_EQ(plan.arenas[0].bytes, 25 * 64U);
+  check_plan(graph, {});
+}
+
 TEST(MemoryPlanTest, LeavesOutWhatNobodyNeeds) {
   Graph graph;
   const Tensor x = mix(graph, {}, {.outputs = {10}}).output();
