@@ -34,6 +34,7 @@
 #include "purine/train/progress.h"
 #include "purine/train/run_description.h"
 #include "purine/train/run_prediction.h"
+#include "purine/train/scheduling_report.h"
 #include "purine/train/step_trace.h"
 
 namespace purine::cli {
@@ -121,6 +122,7 @@ train::LoadedJob bench_job(const BenchRequest& request) {
   loaded.job.data.batch = request.batch;
   loaded.job.optimizer.name = request.optimizer;
   loaded.job.optimizer.learning_rate = 0.001;
+  loaded.job.train.scheduling = request.scheduling;
   loaded.job.train.convolutions = request.convolutions;
   loaded.job.train.memory_limit = request.memory_limit;
   return loaded;
@@ -190,6 +192,7 @@ int bench(const BenchRequest& request, Launch& launch) {
   std::optional<train::StepTrace> trace;
   SessionOptions options;
   options.seed = static_cast<std::uint64_t>(request.seed);
+  options.scheduling = train::scheduling_of(loaded.job);
   if (traced_to) {
     trace.emplace(request.warm_up, request.warm_up + request.steps, 1000, *runtime,
                   std::vector<std::pair<std::string, std::string>>{{"model", request.model},
@@ -214,6 +217,7 @@ int bench(const BenchRequest& request, Launch& launch) {
     placed->fit_memory(*runtime, static_cast<std::size_t>(request.memory_limit * 1e6), options);
   }
   Session session(*runtime, placed->running(), options);
+  const train::SchedulingReport scheduling = train::report_scheduling(session, *runtime, loaded, build);
   const double ready_seconds = std::chrono::duration<double>(Clock::now() - before).count();
   const std::vector<double> times = run(session, request, *runtime, setup.devices().size());
   const std::vector<RankFigures> ranks =
@@ -271,6 +275,7 @@ int bench(const BenchRequest& request, Launch& launch) {
         .add("run_again", placed->memory_fit().operators.size())
         .add("ready_s", ready_seconds)
         .add("ranks", std::span<const JsonObject>(ranks_json(ranks, launch.endpoint())));
+    add_scheduling(report, scheduling);
     if (prediction) add_prediction(report, *prediction);
     if (request.ops) add_operators(report, *costs, request.by, median(times));
     if (dispatcher_share) report.add("dispatcher", *dispatcher_share);
@@ -283,6 +288,7 @@ int bench(const BenchRequest& request, Launch& launch) {
       image.height, image.width, runtime->workers(), runtime->workers() == 1 ? "" : "s",
       bytes_text(session.peak_bytes()), ready_seconds);
   if (setup.is_divided()) fmt::print("{} devices: {}\n", setup.devices().size(), setup.text());
+  if (const std::string text = train::scheduling_text(scheduling); !text.empty()) fmt::print("{}\n", text);
   if (const std::string text = placed->memory_text(); !text.empty()) fmt::print("{}\n", text);
   fmt::print("{:.2f} images/s median, {:.2f} best, over {} step{}\n", median_rate, best_rate, request.steps,
              request.steps == 1 ? "" : "s");

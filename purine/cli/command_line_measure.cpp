@@ -52,6 +52,7 @@ void CommandLine::add_bench() {
       "batch, steps, image, classes, parameters, inference, devices, scheme, mesh, workers,\n"
       "images_per_s_median, images_per_s_best, peak_bytes, which was planned before the first step,\n"
       "run_again, how many operators --memory-limit makes run again for the backward pass,\n"
+      "scheduling, how workers share operators and what was predicted of each way (docs/command-line.md),\n"
       "ready_s, the seconds that freezing the graph and making everything ready for it took, and\n"
       "ranks: the bytes of each, of all variables (variable_bytes) and of those that are not learnt\n"
       "(state_bytes), and over several processes its times and what it sent and received.\n\n"
@@ -104,6 +105,9 @@ void CommandLine::add_bench() {
       ->check(CLI::IsMember({"path", "shape", "type"}));
   command->add_option("--save", bench_.save, "write what each operator takes to a file, for simulations")
       ->type_name("FILE");
+  command->add_option("--scheduling", bench_.scheduling, "auto, side_by_side or divided, as train.scheduling")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"auto", "side_by_side", "divided"}));
   command
       ->add_option("--convolutions", bench_.convolutions,
                    "fastest, measured or direct, as train.convolutions")

@@ -26,25 +26,41 @@ void add_prediction(JsonObject& object, const train::RunPrediction& prediction) 
       .add("efficiency", prediction.efficiency);
 }
 
+void add_scheduling(JsonObject& object, const train::SchedulingReport& report) {
+  std::vector<JsonObject> candidates;
+  for (const SchedulingChoice::Candidate& candidate : report.choice.candidates) {
+    candidates.push_back(
+        JsonObject().add("parts", candidate.parts).add("predicted_step_seconds", candidate.step_seconds));
+  }
+  JsonObject scheduling;
+  scheduling.add("parts", report.choice.parts).add("candidates", std::span<const JsonObject>(candidates));
+  if (report.data_parallel_seconds) {
+    scheduling.add("data_parallel_predicted_step_seconds", *report.data_parallel_seconds);
+  }
+  object.add("scheduling", scheduling);
+}
+
 void JsonProgress::started(const train::RunReport& report) {
   std::vector<std::string> devices;
   for (const Location& device : report.devices) devices.push_back(device.text());
-  print_line(JsonObject()
-                 .add("event", "start")
-                 .add("run_folder", report.paths.folder.string())
-                 .add("model", report.job.model.name)
-                 .add("parameters", report.parameters)
-                 .add("training_images", report.training_images)
-                 .add("test_images", report.test_images)
-                 .add("classes", report.classes)
-                 .add("first_step", report.first_step)
-                 .add("steps", report.steps)
-                 .add("steps_per_epoch", report.steps_per_epoch)
-                 .add("devices", std::span<const std::string>(devices))
-                 .add("scheme", report.scheme)
-                 .add("workers", report.workers)
-                 .add("peak_bytes", report.peak_bytes)
-                 .add("step_bytes", report.step_bytes));
+  JsonObject object;
+  object.add("event", "start")
+      .add("run_folder", report.paths.folder.string())
+      .add("model", report.job.model.name)
+      .add("parameters", report.parameters)
+      .add("training_images", report.training_images)
+      .add("test_images", report.test_images)
+      .add("classes", report.classes)
+      .add("first_step", report.first_step)
+      .add("steps", report.steps)
+      .add("steps_per_epoch", report.steps_per_epoch)
+      .add("devices", std::span<const std::string>(devices))
+      .add("scheme", report.scheme)
+      .add("workers", report.workers)
+      .add("peak_bytes", report.peak_bytes)
+      .add("step_bytes", report.step_bytes);
+  add_scheduling(object, report.scheduling);
+  print_line(object);
 }
 
 void JsonProgress::progress(const train::ProgressReport& report) {

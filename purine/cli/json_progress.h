@@ -9,6 +9,8 @@ namespace purine::cli {
 
 /// Adds how fast a run was, and was predicted to be.
 void add_prediction(JsonObject& object, const train::RunPrediction& prediction);
+/// Adds how workers share operators, and what was predicted of each way.
+void add_scheduling(JsonObject& object, const train::SchedulingReport& report);
 /// Adds times, in seconds, and what was sent and received.
 void add_transfers(JsonObject& object, const trace::TransferUsage& transfers);
 

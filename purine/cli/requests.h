@@ -81,6 +81,7 @@ struct BenchRequest {
   std::string by = "path";          ///< with ops: how operators make one line: path, shape or type
   std::optional<std::string> save;  ///< write what each operator takes to this file
   std::optional<std::string> report;
+  std::string scheduling = "auto";       ///< as train.scheduling
   std::string convolutions = "fastest";  ///< as train.convolutions
   double memory_limit = 0;               ///< as train.memory_limit
   std::string optimizer = "momentum";    ///< as optimizer.name

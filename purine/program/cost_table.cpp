@@ -53,7 +53,7 @@ OperatorCost describe_operator(const Program& program, std::uint32_t op) {
           program.attributes(op),
           program.shapes(op),
           std::string(program.algorithm(op)),
-          program.parts(op),
+          program.kernel_parts(op),
           0,
           cost.operations,
           cost.bytes};

@@ -5,11 +5,15 @@
 
 namespace purine::program {
 
+double estimate_bytes_seconds(double bytes) {
+  constexpr double bytes_per_second = 8e9;
+  return bytes / bytes_per_second;
+}
+
 double estimate_seconds(const Cost& cost) {
   constexpr double operations_per_second = 50e9;
-  constexpr double bytes_per_second = 8e9;
-  constexpr double start = 1e-6;
-  return start + std::max(cost.operations / operations_per_second, cost.bytes / bytes_per_second);
+  return start_seconds +
+         std::max(cost.operations / operations_per_second, estimate_bytes_seconds(cost.bytes));
 }
 
 double estimate_message_seconds(double bytes, double bytes_per_second) {

@@ -8,6 +8,10 @@
 
 namespace purine::program {
 
+/// What handing an operator, or a part of one, to a worker takes.
+constexpr double start_seconds = 1e-6;
+/// What a core takes to read and write bytes in main memory.
+double estimate_bytes_seconds(double bytes);
 /// Roughly the seconds of an operator, enough to rank operators: a roofline of one core, and the price of a
 /// start.
 double estimate_seconds(const Cost& cost);

@@ -47,6 +47,9 @@ class Kernel {
   /// number depends on shapes alone, never on the number of workers: the same Program gives the same bits.
   virtual int parts() const { return 1; }
   virtual std::size_t scratch_bytes() const { return 0; }
+  /// Of what a worker makes in the scratch memory for all parts of an execution that it runs one after the
+  /// other (KernelCall::scratch_kept): for estimates of what dividing the work costs.
+  virtual std::size_t kept_bytes() const { return 0; }
   /// Runs one part. Errors are thrown: Error(type, message, hint); the dispatcher adds path and location.
   virtual void run(const KernelCall& call) = 0;
 

@@ -331,8 +331,27 @@ std::byte* Program::address(std::uint32_t argument, std::int64_t iteration) cons
   return arenas_[tensor.place] + offset;
 }
 
+int Program::kernel_parts(std::uint32_t op) const {
+  return kernels_[op] == nullptr ? 1 : kernels_[op]->parts();
+}
+
+std::size_t Program::kept_bytes(std::uint32_t op) const {
+  return kernels_[op] == nullptr ? 0 : kernels_[op]->kept_bytes();
+}
+
+void Program::divide(int most_parts) {
+  PURINE_CHECK(most_parts >= 1);
+  most_parts_ = most_parts;
+}
+
 int Program::parts(std::uint32_t op) const {
-  return kernels_[op] == nullptr || poison_freed_ ? 1 : kernels_[op]->parts();
+  return poison_freed_ ? 1 : std::min(kernel_parts(op), most_parts_);
+}
+
+Program::PartRange Program::kernel_parts(std::uint32_t op, int part) const {
+  const int all = kernel_parts(op);
+  const int of = parts(op);
+  return {all * part / of, all * (part + 1) / of};
 }
 
 /// Fills an output but for what inputs lie in it: those that are overwritten, and parts that are made there.
@@ -379,10 +398,12 @@ void Program::run(std::uint32_t op, std::int64_t iteration, int part, Scratch sc
     for (std::size_t i = record.input_count; i < count; ++i) {
       poison({pointers[i], info(arguments[i]).bytes()}, arguments, {pointers, record.input_count});
     }
-    for (call.part = 0; call.part < kernel->parts(); ++call.part) kernel->run(call);
-    return;
   }
-  kernel->run(call);
+  const PartRange range = kernel_parts(op, part);
+  for (call.part = range.begin; call.part < range.end; ++call.part) {
+    kernel->run(call);
+    call.scratch_kept = true;
+  }
 }
 
 std::string Program::dump() const {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -120,7 +121,21 @@ class Program {
   /// buffer for each of the graph's variables in their order (null for those of other ranks). Before the
   /// first run, and while nothing runs.
   void bind(std::span<std::byte* const> arenas, std::span<std::byte* const> variables);
+  /// How many parts of an operator's kernel there are, and of what each worker that runs some of them makes
+  /// for itself: Kernel::parts and kept_bytes. 1 and 0 where no kernel is bound.
+  int kernel_parts(std::uint32_t op) const;
+  std::size_t kept_bytes(std::uint32_t op) const;
+  /// Divides every operator into at most so many parts, at least 1, each of one part of its kernel or several
+  /// that follow one another: values stay the same to the bit. Before that a part is a part of the kernel.
+  /// Before a dispatcher asks for parts.
+  void divide(int most_parts);
   int parts(std::uint32_t op) const;
+  /// The parts [begin, end) of its kernel that a part of an operator runs.
+  struct PartRange {
+    int begin = 0;
+    int end = 0;
+  };
+  PartRange kernel_parts(std::uint32_t op, int part) const;
   /// Scratch memory of `memory().scratch_per_worker` bytes. `kept` as KernelCall::scratch_kept.
   struct Scratch {
     std::byte* memory = nullptr;
@@ -218,6 +233,7 @@ class Program {
 
   Graph& graph_;
   bool poison_freed_;
+  int most_parts_ = std::numeric_limits<int>::max();
   std::unique_ptr<MarkedGraph> marked_graph_;
   std::vector<OperatorRecord> operators_;
   std::vector<Added> added_;

@@ -230,6 +230,8 @@ class Session::Implementation {
                     "name it in RuntimeOptions::devices, or --devices");
       }
     }
+    scheduling_ = choose_scheduling(main_->program(), runtime_, options_.scheduling, options_.window);
+    if (short_ != nullptr) short_->program().divide(scheduling_.parts);
     runtime_.save_measurements();
     check_memory(planned_bytes(true));
     variables.create(graph_, runtime_.cpu_kernels(), options_.seed, runtime_.rank());
@@ -347,6 +349,7 @@ class Session::Implementation {
   std::unique_ptr<Graph> short_graph_;
   std::unique_ptr<SessionProgram> main_;
   std::unique_ptr<SessionProgram> short_;
+  SchedulingChoice scheduling_;
   SessionProgram* active_ = nullptr;  // the one that may be running
   SessionProgram* failed_ = nullptr;
   std::int64_t next_ = 0;  // the first iteration that was not admitted
@@ -481,6 +484,10 @@ void Session::feed(Tensor input, Fill fill) {
 
 const Program& Session::program() const {
   return implementation_->main_->program();
+}
+
+const SchedulingChoice& Session::scheduling() const {
+  return implementation_->scheduling_;
 }
 
 std::size_t Session::peak_bytes() const {

@@ -15,6 +15,7 @@
 #include "purine/graph/graph.h"
 #include "purine/program/program.h"
 #include "purine/session/runtime.h"
+#include "purine/session/scheduling.h"
 #include "purine/session/variables.h"
 
 namespace purine {
@@ -44,6 +45,8 @@ struct SessionOptions {
   std::uint64_t seed = 1;
   /// Iterations that may be under way at the same time.
   int window = 2;
+  /// How the workers share the operators.
+  Scheduling scheduling = Scheduling::automatic;
   bool channels_last = true;
   /// Operators may run as one where that saves a pass over memory.
   bool fuse = true;
@@ -166,6 +169,8 @@ class Session {
   Variables& variables() { return *variables_; }
   std::shared_ptr<Variables> shared_variables() { return variables_; }
   const Program& program() const;
+  /// How the workers share its operators.
+  const SchedulingChoice& scheduling() const;
   /// Bytes that are planned at all locations: variables, activations and scratch of the largest program.
   std::size_t peak_bytes() const;
   /// Bytes planned at a location, without the scratch of CPU workers.

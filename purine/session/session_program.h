@@ -32,6 +32,7 @@ class SessionProgram final : public Executor {
   SessionProgram(Runtime& runtime, Graph& graph, const SessionOptions& options,
                  const std::map<std::string, Fill>& fills, WaitMeter& meter);
 
+  Program& program() { return *program_; }
   const Program& program() const { return *program_; }
   /// Gives the program its memory and makes its lanes. `scratch` holds a buffer for each worker.
   void start(Runtime& runtime, const DeviceMemory& memory, std::span<const AlignedBuffer> scratch);

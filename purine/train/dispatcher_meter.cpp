@@ -7,6 +7,7 @@
 
 #include "purine/core/error.h"
 #include "purine/runtime/dispatcher.h"
+#include "purine/session/scheduling.h"
 
 namespace purine::train {
 namespace {
@@ -29,13 +30,10 @@ class Nothing final : public Executor {
 }  // namespace
 
 std::optional<double> dispatcher_seconds(const Program& program, const Runtime& runtime) {
-  std::vector<Lane> lanes;
-  for (const LaneUse& use : program.lanes()) {
-    if (use.kind == LaneKind::network || use.location.kind != DeviceKind::cpu) return std::nullopt;
-    lanes.push_back(Lane::cpu(runtime.workers_of(use.location)));
-  }
+  std::optional<std::vector<Lane>> lanes = cpu_lanes(program, runtime);
+  if (!lanes) return std::nullopt;
   Nothing nothing(program);
-  Dispatcher dispatcher(program.marked_graph(), nothing, std::move(lanes));
+  Dispatcher dispatcher(program.marked_graph(), nothing, std::move(*lanes));
   std::vector<double> seconds;
   for (std::int64_t round = 0; round <= rounds; ++round) {
     const auto begin = std::chrono::steady_clock::now();

@@ -59,6 +59,7 @@ struct Job {
     std::int64_t steps = 0;
     std::int64_t seed = 1;
     std::int64_t workers = 0;
+    std::string scheduling = "auto";
     std::string convolutions = "fastest";
     double memory_limit = 0;
     std::string run_folder = {};

@@ -270,6 +270,14 @@ std::vector<JobKey> train_keys() {
        .range = between(0, 1024),
        .on_resume = may_change},
       {.section = "train",
+       .name = "scheduling",
+       .help = "How workers share operators: whole ones side by side, each on one worker; each divided into "
+               "parts that several workers run; or whichever of the two is predicted to be the faster, which "
+               "the beginning of a run tells. The results are the same.",
+       .member = member(&Job::train, &Train::scheduling),
+       .choices = {"auto", "side_by_side", "divided"},
+       .on_resume = may_change},
+      {.section = "train",
        .name = "convolutions",
        .help = "How convolutions are computed: with the algorithm that is the fastest for their shapes by a "
                "rule, the same on every machine; with the one that is by measuring, which is done once and "

@@ -80,6 +80,7 @@ void Progress::started(const RunReport& report) {
                   count_text(steps_), count_text(steps_per_epoch_), job.data.batch, job.optimizer.name,
                   job.optimizer.learning_rate, report.workers, report.workers == 1 ? "" : "s",
                   bytes_text(report.peak_bytes)));
+  if (const std::string text = scheduling_text(report.scheduling); !text.empty()) print_line(text);
   if (report.devices.size() > 1) {
     print_line(fmt::format("{} devices: {}", report.devices.size(), report.placement));
   }

@@ -14,6 +14,7 @@
 #include "purine/train/job.h"
 #include "purine/train/run_folder.h"
 #include "purine/train/run_prediction.h"
+#include "purine/train/scheduling_report.h"
 
 namespace purine::train {
 
@@ -36,6 +37,7 @@ struct RunReport {
   std::string scheme;     ///< how they share the work: a name, as in the job
   std::string placement;  ///< the same for people: ParallelSetup::text
   int workers = 0;
+  SchedulingReport scheduling = {};
   std::size_t peak_bytes = 0;  ///< of training and evaluation, planned before the first step
   std::size_t step_bytes = 0;  ///< of training alone: what train.memory_limit limits
 };

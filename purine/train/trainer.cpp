@@ -93,6 +93,7 @@ class Trainer::Implementation {
   void tell_other_ranks(const std::exception& error);
   std::function<void(const RanEvent&)> hook();
   void describe();
+  BuildJob build_job() const;
   std::optional<RunPrediction> predict();
   EndReport end(RunEnd reason);
 
@@ -139,6 +140,7 @@ Trainer::Implementation::Implementation(Runtime& runtime, LoadedJob job, Trainer
   compare_ranks();
   SessionOptions session_options;
   session_options.seed = static_cast<std::uint64_t>(this->job().train.seed);
+  session_options.scheduling = scheduling_of(this->job());
   session_options.waits = tell_of_wait();
   session_options.notice_after = notice_after(this->job().parallel.stall_limit);
   session_options.trace = hook();
@@ -311,6 +313,7 @@ void Trainer::Implementation::report_start() {
   report.scheme = std::string(setup_.scheme->name);
   report.placement = setup_.text();
   report.workers = runtime_.workers();
+  report.scheduling = report_scheduling(*session_, runtime_, loaded_, build_job());
   report.step_bytes = session_->peak_bytes();
   report.peak_bytes = report.step_bytes + evaluator_->session().peak_bytes() - shared_bytes();
   tell(&Listener::started, report);
@@ -434,15 +437,18 @@ void Trainer::Implementation::describe() {
   predictor_.begin(run, state_.step);
 }
 
-std::optional<RunPrediction> Trainer::Implementation::predict() {
-  if (state_.step == first_step_) return std::nullopt;
-  const BuildJob build = [this](const Job& job, Graph& graph, Location device) {
+BuildJob Trainer::Implementation::build_job() const {
+  return [this](const Job& job, Graph& graph, Location device) {
     build_training(training_source(graph, job, data_.training_set), job, data_.task.classes,
                    data_.steps_per_epoch, device);
   };
+}
+
+std::optional<RunPrediction> Trainer::Implementation::predict() {
+  if (state_.step == first_step_) return std::nullopt;
   // At rank 0, which alone counts them.
   const double images = static_cast<double>(std::max<std::int64_t>(sums_.trained_images(), 1));
-  return predictor_.predict(runtime_, build,
+  return predictor_.predict(runtime_, build_job(),
                             sums_.training_seconds() * static_cast<double>(job().data.batch) / images);
 }
 

@@ -201,6 +201,11 @@ class ToolsTest(CommandTest):
         self.assertGreater(report["images_per_s_median"], 0)
         self.assertGreater(report["peak_bytes"], 3 * 4 * 431080, "weights, gradients and velocities")
         self.assertGreater(report["ready_s"], 0)
+        scheduling = report["scheduling"]
+        self.assertGreater(scheduling["data_parallel_predicted_step_seconds"], 0)
+        self.assertEqual(scheduling["candidates"][0]["parts"], 1)
+        self.assertIn(scheduling["parts"], [candidate["parts"] for candidate in scheduling["candidates"]])
+        self.assertGreater(min(candidate["predicted_step_seconds"] for candidate in scheduling["candidates"]), 0)
         events = json.loads((self.folder / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
         self.assertEqual({event["args"]["iteration"] for event in events if event["ph"] == "X"}, {2, 3, 4})
         text = self.purine("bench", "lenet", "--batch", "2", "--steps", "1", "--inference", "--image", "1,32,32").output

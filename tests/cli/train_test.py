@@ -236,6 +236,27 @@ class TrainTest(CommandTest):
         for workers in (2, 4):
             self.assertEqual(self.checkpoints(f"run-{workers}")[-1].read_bytes(), reference)
 
+    def test_how_workers_share_operators_is_told_and_changes_no_byte(self):
+        write_idx(self.folder / "set")
+        self.write_job(data={"batch": 32}, train={"steps": 4})
+        told = {}
+        for how in ("auto", "side_by_side", "divided"):
+            output = self.purine("train", "job.toml", "--workers", 2, "--run-folder", how, "--set", f"train.scheduling={how}").output
+            told[how] = output.splitlines()[2]
+        self.assertRegex(told["side_by_side"], r"^whole operators side by side; predicted of operators in up to \d parts: \d+\.\d\d times "
+                                               r"as long, of the batch divided over cpu:0-1: \d+\.\d\d times$")
+        self.assertRegex(told["divided"], r"^operators in up to \d parts; predicted of whole operators side by side: \d+\.\d\d times "
+                                          r"as long, of the batch divided over cpu:0-1: \d+\.\d\d times$")
+        self.assertIn(told["auto"], (told["side_by_side"], told["divided"]))
+        reference = self.checkpoints("auto")[-1].read_bytes()
+        for how in ("side_by_side", "divided"):
+            self.assertEqual(self.checkpoints(how)[-1].read_bytes(), reference)
+        events = self.purine("train", "job.toml", "--workers", 1, "--run-folder", "one", "--json").json_lines()
+        self.assertEqual(events[0]["scheduling"]["candidates"], [], "one worker has nothing to choose")
+        self.assertEqual(self.error_of("train", "job.toml", "--set", "train.scheduling=side_by_sid", status=2).split(": ", 1)[1],
+                         'train.scheduling must be one of auto, side_by_side, divided; got "side_by_sid"; '
+                         'hint: did you mean "side_by_side"?')
+
     def test_the_seed_decides_the_result(self):
         write_idx(self.folder / "set")
         self.write_job(train={"steps": 3})

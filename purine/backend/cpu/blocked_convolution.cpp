@@ -77,6 +77,9 @@ class BlockedCorrelation final : public Kernel {
 
   int parts() const override { return parts_; }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::size_t kept_bytes() const override {
+    return static_cast<std::size_t>(c_.taps * c_.source.channels * panels_.columns()) * sizeof(float);
+  }
   void run(const KernelCall& call) override {
     auto* scratch = reinterpret_cast<float*>(call.scratch);
     if (!call.scratch_kept) pack_weights(call.input<float>(1), scratch + square_, scratch + weights_);

@@ -176,6 +176,12 @@ void Sequence::run(const KernelCall& call) {
   }
 }
 
+std::size_t Sequence::converted_once_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [place, desc] : converted_once_) bytes += desc.get_size();
+  return bytes;
+}
+
 void Sequence::fail(const char* what) {
   throw Error("onednn", what);
 }

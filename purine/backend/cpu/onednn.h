@@ -69,6 +69,8 @@ class Sequence {
   Argument converted_once(Argument argument, const dnnl::memory::desc& desc);
   /// True if what this sequence converts once, another one finds at the same place in the same format.
   bool converts_once_as(const Sequence& other) const { return converted_once_ == other.converted_once_; }
+  /// Of all that it converts once.
+  std::size_t converted_once_bytes() const;
   /// Adds a copy from one format to another; nothing is done where both turn out to be the same memory.
   void copy(Argument from, Argument to);
   /// Adds a primitive, with its arguments as pairs of oneDNN's number (DNNL_ARG_SRC) and ours.
@@ -157,6 +159,7 @@ class SequenceKernel final : public Kernel {
   explicit SequenceKernel(std::vector<Sequence> parts);
   int parts() const override { return static_cast<int>(parts_.size()); }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::size_t kept_bytes() const override { return parts_.front().converted_once_bytes(); }
   void run(const KernelCall& call) override;
 
  private:

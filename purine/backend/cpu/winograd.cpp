@@ -101,6 +101,9 @@ class WinogradCorrelation final : public Kernel {
 
   int parts() const override { return static_cast<int>(tile_parts_ * channel_parts_); }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::size_t kept_bytes() const override {
+    return static_cast<std::size_t>(elements() * weight_step_) * sizeof(float);
+  }
   void run(const KernelCall& call) override {
     // Parts of the same channels follow one another, and share the transformed weights where they can.
     const std::int64_t channel_part = call.part / tile_parts_;

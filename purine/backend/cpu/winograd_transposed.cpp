@@ -54,6 +54,9 @@ class WinogradTransposed final : public Kernel {
 
   int parts() const override { return static_cast<int>(parts_); }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::size_t kept_bytes() const override {
+    return static_cast<std::size_t>(elements() * weight_step_) * sizeof(float);
+  }
   void run(const KernelCall& call) override {
     auto* scratch = reinterpret_cast<float*>(call.scratch);
     if (!call.scratch_kept) {
