@@ -78,8 +78,8 @@ int check_schemes(const CheckRequest& request, train::LoadedJob loaded) {
   train::SchemeCheck check(*runtime, std::move(loaded), options);
   const train::Job& job = check.job().job;
   if (!request.json) {
-    fmt::print("{}, {} step{} with {}{}: the largest difference from {}, and what it may be\n",
-               job.model.name, options.steps, options.steps == 1 ? "" : "s", job.optimizer.name,
+    fmt::print("{}, {} with {}{}: the largest difference from {}, and what it may be\n", job.model.name,
+               train::counted_text(options.steps, "step"), job.optimizer.name,
                options.in_double ? " in double precision" : "", devices.front().text());
     for (const std::string& note : check.notes()) fmt::print("note: {}\n", note);
   }
@@ -183,12 +183,13 @@ int check_job(const CheckRequest& request, Launch& launch, const train::LoadedJo
              job.model.name, train::count_text(train::parameter_count(graph.written())),
              train::count_text(training_set->size()), train::count_text(test_set->size()),
              train::count_text(task.classes));
-  fmt::print("{} steps, {} an epoch; on {}\n", train::count_text(train::total_steps(job, steps_per_epoch)),
+  fmt::print("{}, {} an epoch; on {}\n",
+             train::counted_text(train::total_steps(job, steps_per_epoch), "step"),
              train::count_text(steps_per_epoch), setup.text());
   for (std::size_t i = 0; i < peaks.size(); ++i) {
     fmt::print("  {}: {} of memory\n", setup.devices()[i].text(), bytes_text(peaks[i]));
   }
-  if (loss) fmt::print("{} step{} ran; loss {:.4f}\n", steps, steps == 1 ? "" : "s", *loss);
+  if (loss) fmt::print("{} ran; loss {:.4f}\n", train::counted_text(steps, "step"), *loss);
   return success;
 }
 

@@ -83,8 +83,8 @@ void print_report(const EvaluateRequest& request, const train::ParallelSetup& se
   }
   fmt::print("checkpoint     {}\n", one_line(path.string()));
   if (setup.is_divided()) fmt::print("devices        {}\n", setup.text());
-  fmt::print("test accuracy  {} of {} images (loss {:.4f})\n", train::percent_text(report.accuracy),
-             train::count_text(report.images), report.loss);
+  fmt::print("test accuracy  {} of {} (loss {:.4f})\n", train::percent_text(report.accuracy),
+             train::counted_text(report.images, "image"), report.loss);
   if (report.top5) fmt::print("within first 5 {}\n", train::percent_text(*report.top5));
   for (const data::SkippedImages::Entry& entry : skipped) {
     fmt::print("left out {}: {}\n", one_line(entry.path), one_line(entry.reason));

@@ -34,6 +34,10 @@ std::string wait_text(double share) {
 
 }  // namespace
 
+std::string counted_text(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
+}
+
 std::string duration_text(double seconds) {
   if (!(seconds < 1e9)) return "?";
   if (seconds < 9.95) return fmt::format("{:.1f} s", std::max(seconds, 0.0));
@@ -75,11 +79,10 @@ void Progress::started(const RunReport& report) {
                   report.title, job.model.name, count_text(report.parameters),
                   count_text(report.training_images), count_text(report.test_images), report.channels,
                   report.height, report.width, count_text(report.classes)));
-  print_line(
-      fmt::format("{} steps, {} an epoch, of {} images; {}, learning rate {}; {} worker{}, {} of memory",
-                  count_text(steps_), count_text(steps_per_epoch_), job.data.batch, job.optimizer.name,
-                  job.optimizer.learning_rate, report.workers, report.workers == 1 ? "" : "s",
-                  bytes_text(report.peak_bytes)));
+  print_line(fmt::format(
+      "{}, {} an epoch, of {}; {}, learning rate {}; {}, {} of memory", counted_text(steps_, "step"),
+      count_text(steps_per_epoch_), counted_text(job.data.batch, "image"), job.optimizer.name,
+      job.optimizer.learning_rate, counted_text(report.workers, "worker"), bytes_text(report.peak_bytes)));
   if (const std::string text = scheduling_text(report.scheduling); !text.empty()) print_line(text);
   if (report.devices.size() > 1) {
     print_line(fmt::format("{} devices: {}", report.devices.size(), report.placement));
@@ -166,7 +169,7 @@ void Progress::ended(const EndReport& report) {
       break;
     case RunEnd::finished:
       if (report.trained_steps == 0) break;
-      print_line(fmt::format("finished {} steps; {} of training", report.step,
+      print_line(fmt::format("finished {}; {} of training", counted_text(report.step, "step"),
                              duration_text(report.training_seconds)));
       break;
   }
@@ -183,13 +186,12 @@ void Progress::ended(const EndReport& report) {
   }
   if (report.prediction) print_line(prediction_text(*report.prediction));
   if (report.skipped_images > 0) {
-    print_line(fmt::format("{} broken image{} left out", report.skipped_images,
-                           report.skipped_images == 1 ? " was" : "s were"));
+    print_line(fmt::format("{} {} left out", counted_text(report.skipped_images, "broken image"),
+                           report.skipped_images == 1 ? "was" : "were"));
   }
   if (report.test) {
-    print_line(fmt::format("test accuracy  {} of {} images (loss {:.4f})",
-                           percent_text(report.test->accuracy), count_text(report.test->images),
-                           report.test->loss));
+    print_line(fmt::format("test accuracy  {} of {} (loss {:.4f})", percent_text(report.test->accuracy),
+                           counted_text(report.test->images, "image"), report.test->loss));
   }
   if (!report.checkpoint.empty()) print_line(fmt::format("checkpoint     {}", report.checkpoint.string()));
   const auto extent = [](const std::optional<Error>& error) { return error ? ", which is incomplete" : ""; };

@@ -58,6 +58,9 @@ TEST(ProgressTest, DurationsAndCountsReadWell) {
   EXPECT_EQ(count_text(1000), "1,000");
   EXPECT_EQ(count_text(1234567), "1,234,567");
   EXPECT_EQ(count_text(-1234), "-1,234");
+  EXPECT_EQ(counted_text(0, "step"), "0 steps");
+  EXPECT_EQ(counted_text(1, "step"), "1 step");
+  EXPECT_EQ(counted_text(5628, "step"), "5,628 steps");
   EXPECT_EQ(percent_text(0.91424), "91.42%");
 }
 
