@@ -1,9 +1,7 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "purine/cli/commands.h"
 #include "purine/cli/json_object.h"
 #include "purine/cli/output_path.h"
+#include "purine/cli/progress_line.h"
 #include "purine/cli/simulated_target.h"
 #include "purine/core/bytes_text.h"
 #include "purine/core/error.h"
@@ -61,6 +60,15 @@ void print_text(const PlanRequest& request, const std::vector<train::PlannedRun>
   fmt::print("\n{}", train::parallel_section_text(runs.front().parallel));
 }
 
+std::vector<train::PlannedRun> search(const SimulatedTarget& target, train::PlanOptions options) {
+  ProgressLine line;
+  int tried = 0;
+  options.tried = [&](const train::PlannedRun& run) {
+    line.show(fmt::format("{} plans: {}", ++tried, run.text));
+  };
+  return train::plan(target.loaded, target.images, target.cluster, options);
+}
+
 }  // namespace
 
 int plan(const PlanRequest& request) {
@@ -71,16 +79,7 @@ int plan(const PlanRequest& request) {
   train::PlanOptions options;
   options.simulation.costs = target.costs ? &*target.costs : nullptr;
   options.simulation.workers = request.target.run.workers;
-  const bool shows_progress = !request.json && ::isatty(STDERR_FILENO) != 0;
-  int tried = 0;
-  if (shows_progress) {
-    options.tried = [&](const train::PlannedRun& run) {
-      fmt::print(stderr, "\r\033[K{} plans: {}", ++tried, run.text);
-    };
-  }
-  const std::vector<train::PlannedRun> runs =
-      train::plan(target.loaded, target.images, target.cluster, options);
-  if (shows_progress) fmt::print(stderr, "\r\033[K");
+  const std::vector<train::PlannedRun> runs = search(target, options);
   if (!runs.front().obstacle.empty()) {
     throw Error("plan", "there is none: " + runs.front().obstacle,
                 "use a smaller batch, or a larger cluster");

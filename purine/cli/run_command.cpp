@@ -95,7 +95,8 @@ Error unwritable_output() {
 }
 
 bool is_about_usage(std::string_view component) {
-  return component == "command" || component == "job" || component == "cluster" || component == "run folder";
+  return component == "command" || component == "job" || component == "cluster" ||
+         component == "cost table" || component == "run folder";
 }
 
 // Of what another rank says, as in `at node2, [job] job.toml:3: …`, the component is part of the message.

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "purine/cli/commands.h"
 #include "purine/cli/json_object.h"
 #include "purine/cli/output_path.h"
+#include "purine/cli/progress_line.h"
 #include "purine/cli/simulated_target.h"
 #include "purine/core/bytes_text.h"
 #include "purine/core/one_line.h"
@@ -177,6 +180,26 @@ void write_traces(const std::filesystem::path& path, const SimulateRequest& requ
   }
 }
 
+train::SimulatedJob run(const SimulatedTarget& target, train::SimulatedJobOptions options) {
+  using Clock = std::chrono::steady_clock;
+  ProgressLine line;
+  line.show("dividing the graph");
+  std::string current;
+  Clock::time_point begin;
+  options.simulation.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
+    if (what != current) {
+      current = what;
+      begin = Clock::now();
+    }
+    const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double left = passed / static_cast<double>(done) * static_cast<double>(total - done);
+    line.show(fmt::format("{}: {:.0f}%, {} left", what,
+                          100.0 * static_cast<double>(done) / static_cast<double>(total),
+                          train::duration_text(left)));
+  };
+  return train::simulate(target.loaded, target.images, target.cluster, options);
+}
+
 }  // namespace
 
 int simulate(const SimulateRequest& request) {
@@ -191,7 +214,7 @@ int simulate(const SimulateRequest& request) {
   options.simulation.workers = request.target.run.workers;
   options.simulation.barrier = request.barrier;
   options.simulation.trace = request.trace.has_value();
-  const train::SimulatedJob job = train::simulate(target.loaded, target.images, target.cluster, options);
+  const train::SimulatedJob job = run(target, options);
   if (request.trace) write_traces(*request.trace, request, target, job.result.traces);
   if (request.json) {
     print_json(request, job, target.cluster, target.images);

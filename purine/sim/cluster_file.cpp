@@ -18,7 +18,7 @@
 namespace purine::sim {
 namespace {
 
-constexpr std::int64_t most_hosts = 65'536;
+constexpr double most_hosts = 65'536;
 constexpr std::int64_t most_gpus = 1024;  // of a host
 constexpr double kibi = 1024;
 
@@ -185,6 +185,20 @@ class Reader {
     models.emplace(model.first, std::move(made));
   }
 
+  double number(unsigned line, std::string_view name, const toml::node& node, double least, double greatest,
+                bool whole) const {
+    const std::optional<double> value = node.value<double>();
+    if (!value || node.is_string() || node.is_boolean()) {
+      throw mistake(line, fmt::format("{} must be a number", name),
+                    node.is_string() ? "leave the quotes out" : "");
+    }
+    if (!(*value >= least && *value <= greatest) || (whole && *value != std::floor(*value))) {
+      throw mistake(line, fmt::format("{} must be {}from {} to {}, got {}", name,
+                                      whole ? "a whole number " : "", least, greatest, *value));
+    }
+    return *value;
+  }
+
   template <typename Section>
   void read_section(unsigned line, const std::string& title, const toml::table& table, Section& section,
                     const std::vector<Key<Section>>& keys) {
@@ -203,19 +217,9 @@ class Reader {
         throw mistake(key_line, fmt::format("unknown key '{}' in {}", name, title),
                       hint_for(name, names, "its keys are"));
       }
-      const toml::node& node = *table.get(name);
-      const std::optional<double> value = node.value<double>();
-      if (!value || node.is_string() || node.is_boolean()) {
-        throw mistake(key_line, fmt::format("{} must be a number", name),
-                      node.is_string() ? "leave the quotes out" : "");
-      }
-      if (!(*value >= key->least && *value <= key->greatest) ||
-          (name == "cores" && *value != std::floor(*value))) {
-        throw mistake(key_line, fmt::format("{} must be {}from {} to {}, got {}", name,
-                                            name == "cores" ? "a whole number " : "", key->least,
-                                            key->greatest, *value));
-      }
-      key->store(section, *value * key->unit);
+      const double value =
+          number(key_line, name, *table.get(name), key->least, key->greatest, name == "cores");
+      key->store(section, value * key->unit);
     }
     for (const auto& key : keys) {
       if (key.required && !table.contains(key.name)) {
@@ -249,10 +253,7 @@ class Reader {
       const toml::node& node = *table.get(name);
       seen.insert(name);
       if (name == "count") {
-        count = node.is_integer() ? node.as_integer()->get() : 0;
-        if (count < 1 || count > most_hosts) {
-          throw mistake(key_line, fmt::format("count must be a whole number from 1 to {}", most_hosts));
-        }
+        count = static_cast<std::int64_t>(number(key_line, name, node, 1, most_hosts, true));
       } else if (name == "cpu") {
         host.cpu = find(key_line, "cpu", node, cpus_);
       } else if (name == "card") {

@@ -73,7 +73,12 @@ CostTable CostTable::from_trace(const trace::Trace& trace) {
 }
 
 CostTable CostTable::read(const std::filesystem::path& path) {
-  const std::string text = io::read_file(path);
+  std::string text;
+  try {
+    text = io::read_file(path);
+  } catch (const Error& error) {
+    throw Error("cost table", error.message(), error.hint()).at(path.string());
+  }
   if (text.substr(0, 100).find("purine operator costs") != std::string::npos) {
     try {
       return from_costs(program::CostTable::parse(text));

@@ -40,7 +40,8 @@ class CostTable {
   static CostTable from_trace(const trace::Trace& trace);
   /// From costs that a benchmark has measured.
   static CostTable from_costs(const program::CostTable& costs);
-  /// From what `purine bench --ops --save` wrote, or from a trace's file.
+  /// From what `purine bench --ops --save` wrote, or from a trace's file. Throws Error("cost table", …) if it
+  /// cannot be read or is a table with a mistake, and what reading a trace does.
   static CostTable read(const std::filesystem::path& path);
 
   /// Null where nothing was measured. `shapes` as Program::shapes writes them.

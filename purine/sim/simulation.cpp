@@ -132,6 +132,7 @@ class Run {
     for (std::int32_t rank = 0; rank < whole_->ranks(); ++rank) {
       ranks_.push_back(std::make_unique<SimulatedRank>(
           SimulatedRank::Shared{time_, network_, *whole_, cluster, options_, active_}, rank));
+      tell("freezing", rank + 1, whole_->ranks());
     }
     finished_.resize(ranks_.size(), 0);
     waiting_for_.resize(static_cast<std::size_t>(end_), ranks_.size());
@@ -180,10 +181,15 @@ class Run {
     return options;
   }
 
+  void tell(std::string_view what, std::int64_t done, std::int64_t total) const {
+    if (options_.progress) options_.progress(what, done, total);
+  }
+
   void note_finished(SimulatedRank& rank) {
     std::int64_t& finished = finished_[static_cast<std::size_t>(rank.rank())];
     for (const std::int64_t now = rank.dispatcher().finished(); finished < now; ++finished) {
       if (--waiting_for_[static_cast<std::size_t>(finished)] == 0) iteration_finished(finished);
+      tell("simulating", ++finished_in_all_, end_ * static_cast<std::int64_t>(ranks_.size()));
     }
   }
 
@@ -229,6 +235,7 @@ class Run {
   std::vector<std::unique_ptr<SimulatedRank>> ranks_;
   std::vector<std::int64_t> finished_;    // iterations, by rank
   std::vector<std::size_t> waiting_for_;  // by iteration: ranks that have not finished it
+  std::int64_t finished_in_all_ = 0;      // iterations of all ranks
   SimulationResult result_;
 };
 

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "purine/graph/graph.h"
@@ -31,6 +33,9 @@ struct SimulationOptions {
   bool trace = false;  ///< keep what runs in the iterations that count
   /// A barrier: an iteration begins only when the one before it has ended at all ranks.
   bool barrier = false;
+  /// Told how far it has come, since many hosts take long: in `freezing` the hosts' parts, then in
+  /// `simulating` the iterations of all hosts.
+  std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
 
   const CostTable* costs_at(std::int32_t rank) const {
     return costs_by_rank.empty() ? costs : costs_by_rank[static_cast<std::size_t>(rank)];

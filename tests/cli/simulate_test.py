@@ -1,9 +1,13 @@
 """`purine simulate`: how fast a job would train on a cluster that isn't there."""
+import contextlib
 import json
+import os
 import pathlib
+import pty
+import subprocess
 import unittest
 
-from command import CommandTest, write_idx
+from command import COMMAND, CommandTest, write_idx
 
 CLUSTERS = pathlib.Path(__file__).resolve().parents[2] / "clusters"
 
@@ -144,6 +148,22 @@ class SimulateTest(CommandTest):
         self.assertRegex(text, r"\na batch of 32, twice as large +[\d.]+ +[\d.]+ +\+[\d.]+%\n")
         self.assertRegex(text, r"\nthe simulation's own error +[+-]\d+\.\d%\n")
 
+    def test_a_terminal_shows_what_it_is_at(self):
+        arguments = ["simulate", "lenet", "--cluster", self.cluster(hosts=8), "--json"]
+        self.assertEqual(self.purine(*arguments).error, "")
+        here, there = pty.openpty()
+        process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=there)
+        os.close(there)
+        shown = b""
+        with contextlib.suppress(OSError):  # which is how a terminal ends
+            while content := os.read(here, 4096):
+                shown += content
+        os.close(here)
+        self.assertEqual(json.loads(process.communicate()[0])["device_count"], 8)
+        self.assertRegex(shown.decode(), "^\rdividing the graph\033\\[K(\r(freezing|simulating): \\d+%, [\\d:]+( s)? left\033\\[K)*"
+                                         "\r\033\\[K$")
+
     def test_too_little_memory(self):
         self.write_job(model={"name": "vgg16"}, data={"batch": 64})
         error = self.error_of("simulate", "job.toml", "--set", "data.folder=nowhere", "--cluster", self.cluster(memory=1), status=2)
@@ -170,7 +190,10 @@ class SimulateTest(CommandTest):
                                  ('{"format": "purine operator costs",\n "version": 1}', "[cost table] costs: cannot be read: key "
                                   "'machine' not found; hint: purine bench MODEL --save FILE writes one")):
             (self.folder / "costs").write_text(content, encoding="utf-8")
-            self.assertEqual(self.error_of("simulate", "lenet", "--cluster", cluster, "--costs", "costs", status=1), problem)
+            self.assertEqual(self.error_of("simulate", "lenet", "--cluster", cluster, "--costs", "costs", status=2), problem)
+        for command in ("simulate", "plan"):
+            self.assertEqual(self.error_of(command, "lenet", "--cluster", cluster, "--costs", "none", status=2),
+                             "[cost table] none: cannot open: No such file or directory")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,11 @@ TEST(ClusterTest, MistakesAreToldAtTheirLine) {
   EXPECT_EQ(error_of(cpu_text + card_text + host_text + "gpu = \"g\"\n"),
             "[cluster] a.toml:13: unknown key 'gpu' in [[host]]; hint: did you mean 'gpus'?");
   EXPECT_EQ(error_of(cpu_text + card_text + host_text + "count = 0\n"),
-            "[cluster] a.toml:13: count must be a whole number from 1 to 65536");
+            "[cluster] a.toml:13: count must be a whole number from 1 to 65536, got 0");
+  EXPECT_EQ(error_of(cpu_text + card_text + host_text + "count = 65537\n"),
+            "[cluster] a.toml:13: count must be a whole number from 1 to 65536, got 65537");
+  EXPECT_EQ(error_of(cpu_text + card_text + host_text + "count = \"2\"\n"),
+            "[cluster] a.toml:13: count must be a number; hint: leave the quotes out");
   EXPECT_EQ(error_of(cpu_text + gpu_text + card_text + host_text + "gpus = [\"x x g\"]\n"),
             "[cluster] a.toml:21: 'x x g' must begin with a whole number from 1 to 1024");
 }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "purine/ops/copy.h"
 #include "tests/support/error_text.h"
@@ -80,6 +83,20 @@ TEST(SimulationTest, TransfersAreHiddenAsFarAsThereIsWork) {
   EXPECT_NEAR(static_cast<double>(outgoing(short_work).exposed()), 10 * 11e6, 10e6);
   EXPECT_EQ(long_work.messages, 1);
   EXPECT_EQ(long_work.bytes_sent, 2'000'000);
+}
+
+TEST(SimulationTest, TellsHowFarItHasCome) {
+  Exchange exchange(10);
+  std::vector<std::string> told;
+  SimulationOptions options{.warm_up = 1, .steps = 1};
+  options.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
+    told.push_back(std::string(what) + " " + std::to_string(done) + " of " + std::to_string(total));
+  };
+  simulate(exchange.graph, two_hosts("gbit_per_s = 1"), options);
+  // Three iterations at each of two hosts: one more follows those that count.
+  EXPECT_EQ(told, (std::vector<std::string>{"freezing 1 of 2", "freezing 2 of 2", "simulating 1 of 6",
+                                            "simulating 2 of 6", "simulating 3 of 6", "simulating 4 of 6",
+                                            "simulating 5 of 6", "simulating 6 of 6"}));
 }
 
 TEST(SimulationTest, WithABarrierIterationsDoNotOverlap) {

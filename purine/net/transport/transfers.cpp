@@ -47,18 +47,12 @@ std::optional<Value> take_first(std::map<Name, std::deque<Value>>& waiting, cons
 }  // namespace
 
 Transfers::Transfers(Messenger& messenger, const Clock& clock, TransferOptions options)
-    : messenger_(messenger),
-      clock_(clock),
-      options_(options),
-      peers_(static_cast<std::size_t>(messenger.size())) {}
+    : messenger_(messenger), clock_(clock), options_(options) {}
 
 Transfers::Peer& Transfers::peer_of(int rank) {
-  std::unique_ptr<Peer>& peer = peers_[static_cast<std::size_t>(rank)];
-  if (peer == nullptr) {
-    peer = std::make_unique<Peer>();
-    peer->window = options_.bytes_in_flight;
-  }
-  return *peer;
+  const auto [found, is_new] = peers_.try_emplace(rank);
+  if (is_new) found->second.window = options_.bytes_in_flight;
+  return found->second;
 }
 
 void Transfers::receive(const Incoming& incoming) {
@@ -273,12 +267,11 @@ void Transfers::departed(int rank, std::int64_t messages) {
 
 std::optional<int> Transfers::missed() const {
   if (!any_departed_) return std::nullopt;
-  for (std::size_t i = 0; i < peers_.size(); ++i) {
-    if (peers_[i] == nullptr || !peers_[i]->departed_after) continue;
-    const Peer& peer = *peers_[i];
+  for (const auto& [rank, peer] : peers_) {
+    if (!peer.departed_after) continue;
     const bool receives = !peer.receives.empty() || !peer.slotless.empty();
     if ((receives && peer.received == *peer.departed_after) || !peer.waiting_sends.empty()) {
-      return static_cast<int>(i);
+      return rank;
     }
   }
   return std::nullopt;
@@ -286,12 +279,11 @@ std::optional<int> Transfers::missed() const {
 
 void Transfers::fail(std::exception_ptr error) {
   failure_ = std::move(error);
-  for (const std::unique_ptr<Peer>& peer : peers_) {
-    if (peer == nullptr) continue;
-    peer->waiting_sends.clear();
-    peer->unused_credits.clear();
-    peer->ready.clear();
-    peer->slotless.clear();
+  for (auto& [rank, peer] : peers_) {
+    peer.waiting_sends.clear();
+    peer.unused_credits.clear();
+    peer.ready.clear();
+    peer.slotless.clear();
   }
   for (auto next = outgoing_.begin(); next != outgoing_.end();) {
     const auto send = next++;

@@ -75,8 +75,8 @@ class Transfers {
 
   /// Messages that this rank has sent to a peer since the start.
   std::int64_t sent(int peer) const {
-    const Peer* const known = peers_[static_cast<std::size_t>(peer)].get();
-    return known != nullptr ? known->sent : 0;
+    const auto known = peers_.find(peer);
+    return known != peers_.end() ? known->second.sent : 0;
   }
   /// The peer sends no more than `messages` since the start, and takes nothing for which it has not given
   /// credit.
@@ -152,7 +152,7 @@ class Transfers {
   const Clock& clock_;
   std::shared_ptr<TransferObserver> observer_;
   TransferOptions options_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // made when they are first needed
+  std::map<int, Peer> peers_;  // by rank, of those that messages go to or come from: few of many
   std::map<std::uint64_t, Send> outgoing_;
   std::map<std::uint64_t, Receive> incoming_;
   std::uint64_t next_ticket_ = 0;
