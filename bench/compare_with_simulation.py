@@ -2,23 +2,26 @@
 """Simulated steps beside measured ones: LeNet, GoogLeNet and AlexNet on one core, on two `cpu` devices, and over two
 hosts.
 
-    python3 bench/compare_with_simulation.py [--models lenet,googlenet,alexnet] [--rates 10gbit,1gbit,200mbit]
-        [--rounds 3] [--steps 6] [--purine build/release/purine] [--json FILE]
+    python3 bench/compare_with_simulation.py [--models lenet,googlenet,alexnet] [--cases core,devices,10gbit,1gbit,200mbit]
+        [--rounds 5] [--steps 6] [--folder FOLDER] [--purine build/release/purine] [--json FILE]
 
 Whatever is predicted comes from costs of operators that one device was measured with: `purine bench --workers 1 --trace`
 on one core. Where two cores work, another copy of the same ran on the other core meanwhile, since cores share caches,
 memory and power; both copies' costs count. The hosts are those of scripts/cluster, each pinned to one core; of the
 network the simulation is told its rate, and what --help lists, which is the same for all networks and rates.
 
-A shared machine's speed drifts by a quarter within minutes. So the costs are measured right before and after each run
-whose step they predict, and several rounds are made: of each case the table has the medians over the rounds of the
-step, of the prediction and of the ratio of the two.
+A shared machine's speed drifts by a quarter within minutes. So costs and the runs whose step they predict are measured in
+turn, some seconds each, and of each run the prediction comes from the costs right before and right after it: their executions
+are played again one after the other. Of each case the table has the medians over the rounds of the step, of the prediction
+and of the ratio of the two. Everything is predicted when all is measured. With --folder the measurements stay there:
+another call with the folder measures what is missing, and predicts all.
 
 A step is the time from when one iteration has ended to when the next one has, with others under way before and after:
 what the simulator calls a step. Needs root and Open MPI for the hosts.
 """
 import argparse
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -76,74 +79,114 @@ def step_seconds(trace):
     return (in_order[-2] - in_order[0]) / (len(in_order) - 2) / 1e6
 
 
+def play_one_after_another(traces, path):
+    """Writes a trace whose iterations are those of all the others."""
+    together = None
+    next_iteration = 0
+    for trace in traces:
+        with open(trace, encoding="utf-8") as file:
+            content = json.load(file)
+        events = [event for event in content["traceEvents"] if event["ph"] == "X" and "iteration" in event["args"]]
+        iterations = sorted({event["args"]["iteration"] for event in events})
+        number_of = {iteration: next_iteration + number for number, iteration in enumerate(iterations)}
+        next_iteration += len(iterations)
+        for event in events:
+            event["args"]["iteration"] = number_of[event["args"]["iteration"]]
+        if together is None:
+            together = content
+        else:
+            together["traceEvents"] += events
+    path.write_text(json.dumps(together), encoding="utf-8")
+    return next_iteration
+
+
+class Case:
+    """A way to run a network: how it is measured, and how it is simulated."""
+
+    def __init__(self, name, cores, batches, simulated, rate=None):
+        self.name = name
+        self.cores = cores  # that work, and whose costs count
+        self.batches = batches  # of a device, that make one of all
+        self.simulated = simulated  # of the cluster file
+        self.rate = rate
+
+    @property
+    def options(self):
+        return ["--devices", "cpu:0-1", "--workers", 2] if self.simulated["cores"] == 2 else []
+
+
+def cases(cores, names):
+    for name in names:
+        if name == "core":
+            yield Case("one core", cores[:1], 1, {"cores": 1, "hosts": 1, "rate": 1})
+        elif name == "devices":
+            yield Case("two cpu devices", cores, 2, {"cores": 2, "hosts": 1, "rate": 1})
+        else:
+            unit = next(unit for unit in UNITS if name.endswith(unit))
+            rate = float(name.removesuffix(unit)) * UNITS[unit] * DATA_SHARE
+            yield Case(f"two hosts, {name}", cores, 2, {"cores": 1, "hosts": 2, "rate": rate}, name)
+
+
 class Comparison:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.folder = folder
         self.cores = sorted(os.sched_getaffinity(0))[:2]
-        self.results = collections.defaultdict(list)  # by model and case: measured and predicted
 
-    def bench(self, model, batch, trace, *options):
+    def bench(self, model, batches, trace, *options):
         steps = self.arguments.steps * STEPS_TIMES.get(model, 1)
-        return [self.arguments.purine, "bench", model, "--batch", batch, "--steps", steps, "--trace", trace, *options]
+        return [self.arguments.purine, "bench", model, "--batch", batches * BATCHES[model], "--steps", steps, "--trace", trace, *options]
 
-    def measure_costs(self, model, cores, name):
-        """One device's costs, on each of the cores at the same time: files that --costs takes."""
-        traces = [self.folder / f"{name}-{core}.json" for core in cores]
-        run_all([["taskset", "--cpu-list", core, *self.bench(model, BATCHES[model], trace, "--workers", 1)]
-                 for core, trace in zip(cores, traces)])
-        return traces
+    def file(self, model, case, what):
+        return self.folder / f"{model}-{case.name}-{what}.json".replace(" ", "_").replace(",", "")
 
-    def predict(self, model, batch, costs, *options, hosts=1, cores=1, rate=1.0):
+    def costs(self, model, case, number):
+        return [self.file(model, case, f"costs{number}-{core}") for core in case.cores]
+
+    def measure_costs(self, model, case, number):
+        """One device's costs, on each of the case's cores at the same time."""
+        traces = self.costs(model, case, number)
+        if all(trace.exists() for trace in traces):
+            return
+        run_all([["taskset", "--cpu-list", core, *self.bench(model, 1, trace, "--workers", 1)]
+                 for core, trace in zip(case.cores, traces)])
+
+    def measure(self, model, case):
+        self.measure_costs(model, case, 0)
+        for number in range(self.arguments.rounds):
+            trace = self.file(model, case, f"run{number}")
+            if not trace.exists():
+                command = self.bench(model, case.batches, trace, *(case.options or ["--workers", 1]))
+                if case.rate:
+                    command = [CLUSTER, "run", "--require", "--pin", "--rate", case.rate, "--", *command]
+                elif len(case.cores) == 1:
+                    command = ["taskset", "--cpu-list", case.cores[0], *command]
+                run_all([command])
+            self.measure_costs(model, case, number + 1)
+
+    def predict(self, model, case, costs):
+        together = self.folder / "costs.json"
+        iterations = play_one_after_another(costs, together)
         cluster = self.folder / "cluster.toml"
-        cpu_keys = [f"turn_us = {self.arguments.turn_us}"]
+        cpu_keys = [f"{key} = {getattr(self.arguments, key)}" for key in ("turn_us", "slice_us")]
         card_keys = [f"{key} = {getattr(self.arguments, key)}"
                      for key in ("latency_us", "core_ns_per_byte", "core_us_per_message")]
-        card_keys.append(f"burst_kib = {BURST_KIB}")
-        cluster.write_text(CLUSTER_FILE.format(cores=cores, hosts=hosts, rate=rate * DATA_SHARE, cpu_keys="\n".join(cpu_keys),
-                                               card_keys="\n".join(card_keys)), encoding="utf-8")
-        output, = run_all([[self.arguments.purine, "simulate", model, "--batch", batch, "--cluster", cluster, "--costs", costs,
-                            "--steps", 30, "--json", *options]])
+        card_keys += [f"burst_kib = {BURST_KIB}", f"buffer_kib = {self.arguments.buffer_kib}"]
+        cluster.write_text(CLUSTER_FILE.format(**case.simulated, cpu_keys="\n".join(cpu_keys), card_keys="\n".join(card_keys)),
+                           encoding="utf-8")
+        output, = run_all([[self.arguments.purine, "simulate", model, "--batch", case.batches * BATCHES[model], "--cluster", cluster,
+                            "--costs", together, "--steps", iterations, "--json", *case.options]])
         return json.loads(output.splitlines()[-1])["step_seconds"]
 
-    def cases(self, model):
-        """Of each: name, cores whose costs count, command, and the simulation's batch and options."""
-        batch = BATCHES[model]
-        trace = self.folder / "run.json"
-        yield ("one core", self.cores[:1], ["taskset", "--cpu-list", self.cores[0], *self.bench(model, batch, trace, "--workers", 1)],
-               batch, [], {})
-        devices = ["--devices", "cpu:0-1", "--workers", 2]
-        yield ("two cpu devices", self.cores, self.bench(model, 2 * batch, trace, *devices), 2 * batch, devices, {"cores": 2})
-        for rate in self.arguments.rates:
-            unit = next(unit for unit in UNITS if rate.endswith(unit))
-            yield (f"two hosts, {rate}", self.cores,
-                   [CLUSTER, "run", "--require", "--pin", "--rate", rate, "--", *self.bench(model, 2 * batch, trace)], 2 * batch, [],
-                   {"hosts": 2, "rate": float(rate.removesuffix(unit)) * UNITS[unit]})
-
-    def round(self, model):
-        costs = None
-        cores_of_costs = None
-        for case, cores, command, batch, options, network in self.cases(model):
-            if cores != cores_of_costs:
-                costs = self.measure_costs(model, cores, "before")
-            run_all([command])
-            measured = step_seconds(self.folder / "run.json")
-            later = self.measure_costs(model, cores, "after")
-            predicted = statistics.mean(self.predict(model, batch, trace, *options, **network) for trace in costs + later)
-            self.results[model, case].append((measured, predicted))
-            # Costs after one run are those before the next.
-            costs, cores_of_costs = [trace.rename(str(trace).replace("after", "before")) for trace in later], cores
-
-    def report(self, model):
-        rows = []
-        for case in [case for of, case in self.results if of == model]:
-            measured, predicted = map(statistics.median, zip(*self.results[model, case]))
-            ratios = sorted(guess / time - 1 for time, guess in self.results[model, case])
-            off = statistics.median(ratios)
-            rows.append({"model": model, "case": case, "measured": measured, "predicted": predicted, "off": off,
-                         "rounds": self.results[model, case]})
-            print(f"{model:<12}{case:<22}{measured:>12.4f}{predicted:>12.4f}{off:>9.1%}   ({ratios[0]:.1%} to {ratios[-1]:.1%})", flush=True)
-        return rows
+    def row(self, model, case):
+        rounds = [(step_seconds(self.file(model, case, f"run{number}")),
+                   self.predict(model, case, self.costs(model, case, number) + self.costs(model, case, number + 1)))
+                  for number in range(self.arguments.rounds)]
+        measured, predicted = map(statistics.median, zip(*rounds))
+        ratios = sorted(guess / time - 1 for time, guess in rounds)
+        off = statistics.median(ratios)
+        print(f"{model:<12}{case.name:<22}{measured:>12.4f}{predicted:>12.4f}{off:>9.1%}   ({ratios[0]:.1%} to {ratios[-1]:.1%})", flush=True)
+        return {"model": model, "case": case.name, "measured": measured, "predicted": predicted, "off": off, "rounds": rounds}
 
 
 def main():
@@ -152,25 +195,32 @@ def main():
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=names, default=list(BATCHES))
-    parser.add_argument("--rates", type=names, default=["10gbit", "1gbit", "200mbit"])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cases", type=names, default=["core", "devices", "10gbit", "1gbit", "200mbit"])
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=6, help="of a run; LeNet makes 12 times as many (default: 6)")
+    parser.add_argument("--folder", type=pathlib.Path, help="keep the measurements there, and use those that are there")
+    parser.add_argument("--measure-only", action="store_true", help="predict nothing yet: needs --folder")
     network = parser.add_argument_group("what the simulation is told of the network and of the thread that serves it (docs/simulator.md)")
     network.add_argument("--latency-us", type=float, default=50)
     network.add_argument("--core-ns-per-byte", type=float, default=0.42)
     network.add_argument("--core-us-per-message", type=float, default=10)
+    network.add_argument("--buffer-kib", type=float, default=4096, help="as the last number of net.ipv4.tcp_wmem (default: 4096)")
     network.add_argument("--turn-us", type=float, default=4000)
+    network.add_argument("--slice-us", type=float, default=1400)
     parser.add_argument("--purine", type=os.path.abspath, default=ROOT / "build" / "release" / "purine")
     parser.add_argument("--json", help="write all figures to this file")
     arguments = parser.parse_args()
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        comparison = Comparison(arguments, pathlib.Path(folder))
+    with contextlib.ExitStack() as stack:
+        folder = arguments.folder or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        comparison = Comparison(arguments, folder)
+        wanted = [(model, case) for model in arguments.models for case in cases(comparison.cores, arguments.cases)]
+        for model, case in wanted:
+            comparison.measure(model, case)
+        if arguments.measure_only:
+            return
         print(f"{'network':<12}{'devices':<22}{'measured/s':>12}{'predicted/s':>12}{'off':>9}", flush=True)
-        for model in arguments.models:
-            for _ in range(arguments.rounds):
-                comparison.round(model)
-            rows += comparison.report(model)
+        rows = [comparison.row(model, case) for model, case in wanted]
     errors = sorted(abs(row["off"]) for row in rows)
     print(f"off by {statistics.median(errors):.1%} in the median, by {errors[-1]:.1%} at most")
     if arguments.json:

@@ -32,7 +32,8 @@ struct Cpu {
   Processor core;
   int cores = 1;
   double all_busy_speed = 1;  ///< of each core when all of them work, against one that works alone
-  double turn_seconds = 0;  ///< between turns at which threads that serve get a core that works; 0: any time
+  double turn_seconds = 0;   ///< between turns at which threads that serve get a core that works; 0: any time
+  double slice_seconds = 0;  ///< for which a worker that takes a free core keeps it at turns
   std::size_t memory_bytes = 0;
 };
 
@@ -54,6 +55,7 @@ struct Card {
   double burst_bytes = 0;  ///< that pass at once after a rest
   double core_seconds_per_byte = 0;
   double core_seconds_per_message = 0;
+  double buffer_bytes = 0;  ///< that the system takes of what goes to a host; 0: sent is what has arrived
 };
 
 struct Switch {

@@ -54,6 +54,7 @@ const std::vector<Key<Cpu>>& cpu_keys() {
       {"start_us", micro, [](Cpu& cpu, double v) { cpu.core.start_seconds = v; }, false, 0, 1e6},
       {"all_busy_speed", 1, [](Cpu& cpu, double v) { cpu.all_busy_speed = v; }, false, 1e-2, 1},
       {"turn_us", micro, [](Cpu& cpu, double v) { cpu.turn_seconds = v; }, false, 0, 1e6},
+      {"slice_us", micro, [](Cpu& cpu, double v) { cpu.slice_seconds = v; }, false, 0, 1e6},
       {"memory_gib", gibi, [](Cpu& cpu, double v) { cpu.memory_bytes = bytes(v); }, true, 1e-3, 1e6},
   };
   return keys;
@@ -85,6 +86,7 @@ const std::vector<Key<Card>>& card_keys() {
       {"core_ns_per_byte", 1e-9, [](Card& card, double v) { card.core_seconds_per_byte = v; }, false, 0, 1e6},
       {"core_us_per_message", micro, [](Card& card, double v) { card.core_seconds_per_message = v; }, false,
        0, 1e7},
+      {"buffer_kib", kibi, [](Card& card, double v) { card.buffer_bytes = v; }, false, 0, any},
   };
   return keys;
 }

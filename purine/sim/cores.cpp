@@ -10,13 +10,14 @@ namespace purine::sim {
 namespace {
 
 constexpr std::uint64_t look_for_service = ~std::uint64_t{0};  // a tag that no generation reaches
+constexpr std::int64_t moment = 1000;  // for which nobody has taken a core that counts as free
 
 }  // namespace
 
-Cores::Cores(VirtualTime& time, int cores, double speed_when_all_busy, std::int64_t turn)
-    : time_(time), cores_(cores), speed_when_all_busy_(speed_when_all_busy), turn_(turn) {
+Cores::Cores(VirtualTime& time, int cores, double speed_when_all_busy, std::int64_t turn, std::int64_t slice)
+    : time_(time), cores_(cores), speed_when_all_busy_(speed_when_all_busy), turn_(turn), slice_(slice) {
   PURINE_CHECK(cores >= 1);
-  PURINE_CHECK(turn >= 0);
+  PURINE_CHECK(turn >= 0 && slice >= 0);
   PURINE_CHECK(speed_when_all_busy > 0 && speed_when_all_busy <= 1);
 }
 
@@ -54,6 +55,8 @@ void Cores::schedule_next() {
 void Cores::begin(const Job& job) {
   progress();
   jobs_.push_back(job);
+  // Between two operators a core isn't free.
+  if (static_cast<int>(jobs_.size()) == cores_ && time_.now() > free_since_ + moment) taken_at_ = time_.now();
   schedule_next();
 }
 
@@ -71,8 +74,6 @@ void Cores::serve(std::int64_t nanoseconds, Listener& listener, std::uint64_t ta
 
 void Cores::schedule_service() {
   if (services_.empty()) return;
-  // A core counts as free when nobody has taken it for a moment: between two operators it isn't.
-  constexpr std::int64_t moment = 1000;
   const bool free = static_cast<int>(jobs_.size()) < cores_;
   const std::int64_t look = free ? time_.now() + moment : (time_.now() / turn_ + 1) * turn_;
   if (next_look_ > time_.now() && next_look_ <= look) return;
@@ -84,7 +85,8 @@ void Cores::begin_service() {
   if (time_.now() != next_look_) return;  // an earlier look has come in between
   next_look_ = 0;
   if (services_.empty()) return;
-  if (static_cast<int>(jobs_.size()) < cores_ || time_.now() % turn_ == 0) {
+  const bool free = static_cast<int>(jobs_.size()) < cores_;
+  if (free || (time_.now() % turn_ == 0 && time_.now() - taken_at_ >= slice_)) {
     const Job service = services_.front();
     services_.pop_front();
     begin(service);
@@ -101,6 +103,7 @@ void Cores::act(std::uint64_t tag) {
       std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return job.remaining < 1; });
   if (done == jobs_.end()) return schedule_next();
   const Job job = *done;
+  if (static_cast<int>(jobs_.size()) == cores_) free_since_ = time_.now();
   jobs_.erase(done);
   schedule_next();
   schedule_service();

@@ -131,7 +131,7 @@ void Network::send_chunk(int from, int to, std::uint32_t slot, std::size_t bytes
   Delivery delivery;
   delivery.from = from;
   delivery.to = to;
-  delivery.is_chunk = true;
+  delivery.kind = Delivery::Kind::chunk;
   delivery.slot = slot;
   delivery.bytes = bytes;
   delivery.ticket = ticket;
@@ -174,14 +174,42 @@ void Network::leave(std::uint32_t index) {
   Delivery& delivery = deliveries_[index];
   delivery.stage = Delivery::Stage::on_its_way;
   Card& sender = card(delivery.from);
-  if (!delivery.is_chunk) {
+  if (delivery.kind == Delivery::Kind::words) {
     const double latency = sender.options.latency + switch_.latency + sender.options.message_seconds;
     return time_.schedule(time_.now() + nanoseconds(latency), *this, index);
   }
-  std::deque<std::uint32_t>& waiting = sender.waiting[delivery.to];
-  if (waiting.empty()) sender.turns.push_back(delivery.to);
+  const int from = delivery.from;
+  const int to = delivery.to;
+  std::deque<std::uint32_t>& waiting = sender.waiting[to];
+  if (waiting.empty()) sender.turns.push_back(to);
   waiting.push_back(index);
-  if (!sender.sending) send_next_chunk(delivery.from);
+  if (sender.options.buffer_bytes > 0)
+    sender.buffers[to].outside.emplace_back(delivery.bytes, delivery.ticket);
+  if (!sender.sending) send_next_chunk(from);
+  if (sender.options.buffer_bytes > 0) take_chunks(from, to, sender.has_thread);
+}
+
+// The system takes what finds room. The transport's thread learns of it at once if it is at work, since it
+// gives the system a chunk, else when it looks.
+void Network::take_chunks(int from, int to, bool thread_is_at_work) {
+  Card& sender = card(from);
+  Buffer& buffer = sender.buffers[to];
+  while (!buffer.outside.empty()) {
+    const auto [bytes, ticket] = buffer.outside.front();
+    if (buffer.bytes > 0 && static_cast<double>(buffer.bytes + bytes) > sender.options.buffer_bytes) return;
+    buffer.outside.pop_front();
+    buffer.bytes += bytes;
+    if (thread_is_at_work) {
+      sender.listener->chunk_sent(ticket);
+      continue;
+    }
+    Delivery taken;
+    taken.stage = Delivery::Stage::arrived;
+    taken.kind = Delivery::Kind::taken;
+    taken.from = taken.to = from;
+    taken.ticket = ticket;
+    time_.schedule(next_look(sender.last_event, time_.now()), *this, add_delivery(std::move(taken)));
+  }
 }
 
 void Network::send_next_chunk(int from) {
@@ -199,6 +227,7 @@ void Network::send_next_chunk(int from) {
     sender.turns.push_back(to);
   }
   const std::size_t bytes = deliveries_[index].bytes;
+  sender.leaving = {to, bytes};
   const std::int64_t sent = nanoseconds(sender.options.message_seconds) +
                             sender.outgoing_bucket.pass(bytes, time_.now(), time_.now());
   sender.outgoing.move_begins();
@@ -221,8 +250,14 @@ void Network::send_next_chunk(int from) {
 void Network::act(std::uint64_t tag) {
   if ((tag & card_bit) != 0) {
     const int from = static_cast<int>(tag & ~card_bit);
-    card(from).outgoing.move_ends(0);
-    card(from).both->move_ends(0);
+    Card& sender = card(from);
+    sender.outgoing.move_ends(0);
+    sender.both->move_ends(0);
+    if (sender.options.buffer_bytes > 0) {
+      const auto [to, bytes] = sender.leaving;
+      sender.buffers[to].bytes -= bytes;
+      take_chunks(from, to, false);
+    }
     send_next_chunk(from);
     return;
   }
@@ -230,7 +265,7 @@ void Network::act(std::uint64_t tag) {
   Delivery& delivery = deliveries_[index];
   if (delivery.stage == Delivery::Stage::on_its_way) {
     delivery.stage = Delivery::Stage::arrived;
-    if (delivery.is_chunk) {
+    if (delivery.kind == Delivery::Kind::chunk) {
       card(delivery.from).outgoing.moved(static_cast<std::int64_t>(delivery.bytes));
       card(delivery.to).incoming.move_ends(static_cast<std::int64_t>(delivery.bytes));
       card(delivery.to).both->move_ends(static_cast<std::int64_t>(delivery.bytes));
@@ -247,7 +282,8 @@ void Network::deliver(std::uint32_t index) {
   first_free_ = index;
   Card& receiver = card(delivery.to);
   receiver.last_event = time_.now();
-  if (!delivery.is_chunk) {
+  if (delivery.kind == Delivery::Kind::taken) return receiver.listener->chunk_sent(delivery.ticket);
+  if (delivery.kind == Delivery::Kind::words) {
     receiver.listener->words_arrived(delivery.from, delivery.words);
     return;
   }
@@ -258,6 +294,7 @@ void Network::deliver(std::uint32_t index) {
   if (posted->second.empty()) receiver.posted.erase(posted);
   receiver.listener->chunk_received(delivery.from, ticket);
   Card& sender = card(delivery.from);
+  if (sender.options.buffer_bytes > 0) return;  // it was told before
   sender.last_event = time_.now();
   sender.listener->chunk_sent(delivery.ticket);
 }

@@ -30,6 +30,9 @@ struct CardOptions {
   /// a byte, and a message besides.
   double core_seconds_per_byte = 0;
   double core_seconds_per_message = 0;
+  /// What the system takes of chunks to each host before they leave: a chunk counts as sent once it is taken.
+  /// 0: when it has arrived.
+  double buffer_bytes = 0;
 };
 
 /// What all messages pass.
@@ -41,7 +44,7 @@ struct SwitchOptions {
 /// Hosts, each with a card, on one switch. The cards send what they are given: chunks to several hosts in
 /// turn, one from each; words, which are short, without waiting. A chunk begins to arrive when its first
 /// bytes have come and those that came before are taken in; so it takes the time of the slower card, and two
-/// senders share what their receiver takes. A chunk counts as sent when it has arrived. The transport's
+/// senders share what their receiver takes. The transport's
 /// thread works on one message at a time, before it goes out or after it has come in; it serves the workers
 /// (`Cores::serve`).
 ///
@@ -67,15 +70,22 @@ class Network final : public TimedAction, private Cores::Listener {
   class HostMessenger;
   struct Delivery {
     enum class Stage : std::uint8_t { leaving, on_its_way, arrived };
+    enum class Kind : std::uint8_t { words, chunk, taken };  // the last: the system tells that it took one
     Stage stage = Stage::leaving;
+    Kind kind = Kind::words;
     int from = 0;
     int to = 0;
-    bool is_chunk = false;
     std::string words = {};
     std::uint32_t slot = 0;
     std::size_t bytes = 0;
     std::uint64_t ticket = 0;  // the sender's
     std::uint32_t next_free = 0;
+  };
+  // Of the system at a host, for chunks to another one.
+  struct Buffer {
+    std::size_t bytes = 0;
+    std::deque<std::pair<std::size_t, std::uint64_t>> outside =
+        {};  // bytes and tickets of what found no room
   };
   struct Card {
     Card(const CardOptions& card_options, std::unique_ptr<HostMessenger> host_messenger, const Clock& clock);
@@ -94,6 +104,8 @@ class Network final : public TimedAction, private Cores::Listener {
     std::map<int, std::deque<std::uint32_t>> waiting;
     std::deque<int> turns;
     bool sending = false;
+    std::pair<int, std::size_t> leaving = {};  // to whom, and how many bytes
+    std::map<int, Buffer> buffers;             // by host, if the card has them
     std::int64_t last_event = 0;
     std::map<std::pair<int, std::uint32_t>, std::deque<std::uint64_t>> posted;  // receives' tickets
     OverlapMeter outgoing;
@@ -109,6 +121,7 @@ class Network final : public TimedAction, private Cores::Listener {
   void go_on(std::uint32_t index);
   void leave(std::uint32_t index);
   void send_next_chunk(int from);
+  void take_chunks(int from, int to, bool thread_is_at_work);
   void deliver(std::uint32_t index);
   std::uint32_t add_delivery(Delivery delivery);
 

@@ -25,7 +25,8 @@ SimulatedRank::Accelerator::Accelerator(VirtualTime& time, Location location, co
 SimulatedRank::SimulatedRank(const Shared& shared, std::int32_t rank)
     : shared_(shared),
       rank_(rank),
-      cores_(shared.time, host().cpu.cores, host().cpu.all_busy_speed, nanoseconds(host().cpu.turn_seconds)),
+      cores_(shared.time, host().cpu.cores, host().cpu.all_busy_speed, nanoseconds(host().cpu.turn_seconds),
+             nanoseconds(host().cpu.slice_seconds)),
       cpu_meter_(shared.time),
       transfers_(shared.network.messenger(rank), shared.time, net::TransferOptions{}) {
   shared_.network.listen(rank, *this, cpu_meter_, cores_);

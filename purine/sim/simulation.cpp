@@ -176,7 +176,7 @@ class Run {
     for (const Host& host : cluster.hosts) {
       options.push_back({host.card.bytes_per_second, host.card.latency, host.card.message_seconds,
                          host.card.burst_bytes, host.card.core_seconds_per_byte,
-                         host.card.core_seconds_per_message});
+                         host.card.core_seconds_per_message, host.card.buffer_bytes});
     }
     return options;
   }

@@ -104,6 +104,13 @@ TEST(CoresTest, ServiceWaitsForATurnOfACoreThatWorksAndThenGoesFirst) {
   EXPECT_EQ(with_services(cores, time, 10 * ms, 1 * ms, {2 * ms}), TagsAndTimes({{2, 5 * ms}, {1, 11 * ms}}));
 }
 
+TEST(CoresTest, WorkThatTookAFreeCoreKeepsItAtTurnsForASlice) {
+  VirtualTime time;
+  Cores cores(time, 1, 1, 4 * ms, 5 * ms);
+  EXPECT_EQ(with_services(cores, time, 12 * ms, 1 * ms, {2 * ms, 9 * ms}),
+            TagsAndTimes({{2, 9 * ms}, {2, 13 * ms}, {1, 14 * ms}}));
+}
+
 TEST(CoresTest, EachTurnIsForOneThatServes) {
   VirtualTime time;
   Cores cores(time, 1, 1, 4 * ms);

@@ -162,6 +162,25 @@ TEST(NetworkTest, AnUrgentMessagePassesALargeOne) {
   EXPECT_GE(hosts[1].ended.at(1001), 101'000 * us);
 }
 
+TEST(NetworkTest, AChunkIsSentWhenTheSystemHasTakenIt) {
+  const auto sent_at = [](double buffer_bytes) {
+    const CardOptions buffered{.bytes_per_second = 1e9, .buffer_bytes = buffer_bytes};
+    Hosts hosts({buffered, buffered}, {}, {.chunk_bytes = megabyte});
+    hosts[1].receive(0, 5, 8 * megabyte);
+    hosts[0].send(1, 5, 8 * megabyte);
+    hosts.run();
+    // The bytes take their time all the same.
+    EXPECT_GE(hosts[1].ended.at(1005), 8'000 * us);
+    EXPECT_LE(hosts[1].ended.at(1005), 8'000 * us + 2 * pause);
+    return hosts[0].ended.at(5);
+  };
+  EXPECT_GE(sent_at(0), 8'000 * us);
+  EXPECT_LE(sent_at(10e6), pause);  // with the credit, since all find room
+  // The last chunk finds room when the fifth one has left, and the thread looks then.
+  EXPECT_GE(sent_at(3e6), 5'000 * us);
+  EXPECT_LE(sent_at(3e6), 5'000 * us + 2 * pause);
+}
+
 // On one core, each of both: the thread of the transport needs 10 ms, then the bytes 20 ms, chunk by chunk.
 TEST(NetworkTest, TheTransportsThreadNeedsACore) {
   class Worker final : public Cores::Listener {
