@@ -37,7 +37,7 @@ class Finder {
       // The fused operators have kernels on the CPU, which emulated devices run too.
       if (op.location().kind == DeviceKind::cuda) continue;
       if (op.type() == "relu") {
-        fuse_with_normalization(op);
+        if (!fuse_with_normalization(op)) swap_with_pooling(op);
       } else if (op.type() == "relu_gradient") {
         fuse_with_normalization_gradient(op);
       } else if (op.type() == "conv2d") {
@@ -135,13 +135,75 @@ class Finder {
     return dynamic_cast<const ops::BatchNormalizationContract&>(normalization.contract()).options();
   }
 
-  void fuse_with_normalization(Operator relu) {
+  bool fuse_with_normalization(Operator relu) {
     if (const std::optional<Operator> normalization = normalization_below(relu)) {
       fuse_all({*normalization, relu}, *normalization, rectified(*normalization, relu, {}));
-    } else if (const auto found = normalization_in_sum(relu)) {
+      return true;
+    }
+    if (const auto found = normalization_in_sum(relu)) {
       fuse_all({found->normalization, found->sum, relu}, found->normalization,
                rectified(found->normalization, relu, found->other));
+      return true;
     }
+    return false;
+  }
+
+  /// What reads a rectifier's result, where that is max pooling to fewer elements and, in training, the
+  /// rectifier's gradient of the pooling's.
+  struct Pooled {
+    Operator pooling;
+    std::optional<Operator> relu_gradient;
+  };
+  std::optional<Pooled> pooling_above(Operator relu) {
+    const Tensor y = relu.output();
+    if (read_from_outside_[y.index()]) return std::nullopt;
+    std::optional<Operator> pooling;
+    std::optional<Operator> gradient;
+    for (const std::uint32_t consumer : consumers_.of(y.index())) {
+      if (!live_[consumer]) continue;
+      const Operator op = graph_.op(consumer);
+      std::optional<Operator>& found = op.type() == "max_pool2d" ? pooling : gradient;
+      const bool is_known =
+          op.type() == "max_pool2d" || (op.type() == "relu_gradient" && op.input(1) == y && op.input(0) != y);
+      if (found || !is_known || !(op.location() == relu.location())) return std::nullopt;
+      found = op;
+    }
+    if (!pooling || pooling->output().shape().elements() >= y.shape().elements()) return std::nullopt;
+    if (gradient && !is_of_pooling(gradient->input(0), *pooling, *gradient)) return std::nullopt;
+    return Pooled{*pooling, gradient};
+  }
+
+  /// Whether a tensor, which one reader alone reads, is the gradient by a pooling's image; and whether the
+  /// gradient by the pooling's result is nobody's but that one's.
+  bool is_of_pooling(Tensor image_gradient, Operator pooling, Operator reader) {
+    if (!image_gradient.has_producer() || only_reader(image_gradient) != reader) return false;
+    const Operator op = image_gradient.producer();
+    return op.type() == "max_pool2d_gradient" && op.location() == pooling.location() &&
+           op.input(1) == pooling.output(1) && op.input(0).has_producer() && only_reader(op.input(0)) == op &&
+           op.contract().attributes().starts_with(pooling.contract().attributes() + " ");
+  }
+
+  void swap_with_pooling(Operator relu) {
+    const std::optional<Pooled> found = pooling_above(relu);
+    if (!found) return;
+    const Operator pooling = found->pooling;
+    const Tensor maxima = pooling.output();
+    swap(relu, pooling,
+         {{{pooling.contract_pointer(), relu.inputs(), pooling.outputs(), pooling.path()},
+           {relu.contract_pointer(), {maxima}, {maxima}, relu.path()}}});
+    if (!found->relu_gradient) return;
+    const Operator rectified = *found->relu_gradient;
+    const Operator spread = rectified.input(0).producer();
+    const Tensor gradient = spread.input(0);
+    swap(rectified, spread,
+         {{{rectified.contract_pointer(), {gradient, maxima}, {gradient}, rectified.path()},
+           {spread.contract_pointer(), spread.inputs(), rectified.outputs(), spread.path()}}});
+  }
+
+  void swap(Operator rectifier, Operator pooling, std::array<FusedOperator, 2> swapped) {
+    result_.absorbed[rectifier.index()] = true;
+    result_.absorbed[pooling.index()] = true;
+    result_.swapped.emplace(pooling.index(), std::move(swapped));
   }
 
   static FusedOperator rectified(Operator normalization, Operator relu, std::optional<Tensor> summand) {
@@ -256,7 +318,8 @@ class Finder {
 }  // namespace
 
 std::size_t Fusions::saved() const {
-  return static_cast<std::size_t>(std::count(absorbed.begin(), absorbed.end(), true)) - fused.size();
+  return static_cast<std::size_t>(std::count(absorbed.begin(), absorbed.end(), true)) - fused.size() -
+         2 * swapped.size();
 }
 
 Fusions find_fusions(Graph& graph, const std::vector<bool>& live) {

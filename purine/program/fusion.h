@@ -1,6 +1,7 @@
-// Operators that run as one, since that saves a pass over memory.
+// Operators that run as one, or in another order, since that saves passes over memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,8 +11,8 @@
 
 namespace purine::program {
 
-/// What runs in place of several operators of a graph. Its path names them: `conv1/batch_normalization +
-/// relu`.
+/// What runs in place of one or several operators of a graph. Its path names them:
+/// `conv1/batch_normalization + relu`.
 struct FusedOperator {
   ContractPtr contract;
   std::vector<Tensor> inputs;
@@ -24,6 +25,9 @@ struct FusedOperator {
 struct Fusions {
   std::vector<bool> absorbed;                    ///< by operator: it runs as part of another one
   std::map<std::uint32_t, FusedOperator> fused;  ///< by operator: what runs in its place
+  /// By operator: the two that run in its place, one after the other. The second reads what the first makes
+  /// as a tensor, and makes that tensor anew, which is what all others read.
+  std::map<std::uint32_t, std::array<FusedOperator, 2>> swapped;
 
   /// Operators that run less than without.
   std::size_t saved() const;
@@ -37,8 +41,12 @@ struct Fusions {
 ///   convolutions that read one image (ops::sibling_conv2d); their gradients by the image, of which nothing
 ///   but a sum reads any, and that sum, with one summand more if it has one.
 ///
-/// Operators are fused only where all lie at one location, which isn't a CUDA device, and the tensors between
-/// them are read by nobody else: neither by the host, nor as a variable's next value.
+/// And a rectifier whose result max pooling alone reads runs after it, and their gradients the other way
+/// round, where that leaves less to rectify: the greatest of rectified values is the greatest value,
+/// rectified. What is not pooled then needs no memory in the backward pass.
+///
+/// Operators are fused or swapped only where all lie at one location, which isn't a CUDA device, and the
+/// tensors between them are read by nobody else: neither by the host, nor as a variable's next value.
 Fusions find_fusions(Graph& graph, const std::vector<bool>& live);
 
 }  // namespace purine::program

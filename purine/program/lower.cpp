@@ -115,10 +115,14 @@ class Lowerer {
     return mapped;
   }
 
-  const FusedOperator* fused_in_place_of(Operator op) const {
-    if (fusions_ == nullptr) return nullptr;
-    const auto found = fusions_->fused.find(op.index());
-    return found != fusions_->fused.end() ? &found->second : nullptr;
+  /// What runs in place of an operator of the graph.
+  std::span<const FusedOperator> in_place_of(Operator op) const {
+    if (fusions_ == nullptr) return {};
+    if (const auto found = fusions_->fused.find(op.index()); found != fusions_->fused.end()) {
+      return {&found->second, 1};
+    }
+    const auto found = fusions_->swapped.find(op.index());
+    return found != fusions_->swapped.end() ? found->second : std::span<const FusedOperator>();
   }
 
   void add_own_part(Operator op) {
@@ -127,11 +131,8 @@ class Lowerer {
     if (here && crosses && op.input(0).location().rank != rank_) {
       add_receive(op);
     } else if (here) {
-      if (const FusedOperator* const fused = fused_in_place_of(op); fused != nullptr) {
-        add_fused(*fused, op.location());
-      } else if (fusions_ == nullptr || !fusions_->absorbed[op.index()]) {
-        add_operator(op, map_all(op.inputs()));
-      }
+      for (const FusedOperator& fused : in_place_of(op)) add_fused(fused, op.location());
+      if (fusions_ == nullptr || !fusions_->absorbed[op.index()]) add_operator(op, map_all(op.inputs()));
     } else if (crosses && op.input(0).location().rank == rank_) {
       add_send(op);
     }

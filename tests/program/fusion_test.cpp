@@ -280,5 +280,74 @@ TEST(FusionTest, AWeightThatIsMadeLaterKeepsItsConvolutionApart) {
   EXPECT_FALSE(found.absorbed[network.results[3].producer().index()]);
 }
 
+/// An image, rectified and pooled, with the gradient of the mean by it.
+struct RectifiedAndPooled {
+  Graph graph;
+  Tensor x;
+  Tensor y;
+  Tensor maxima;
+  Tensor gradient;
+
+  explicit RectifiedAndPooled(const ops::Pool2dOptions& options = {}) {
+    const TensorInfo info{{2, 3, 4, 4}, DType::f32};
+    x = graph.variable("x", info, ops::make_constant(info, 1));
+    y = ops::relu(x, "rectified");
+    maxima = ops::max_pool2d(y, options, "pooled");
+    gradient = purine::gradients(ops::mean(maxima), std::vector<Tensor>{x})[0];
+    graph.watch(gradient);
+  }
+  Fusions fusions() { return find_fusions(graph, std::vector<bool>(graph.operator_count(), true)); }
+};
+
+TEST(FusionTest, ARectifierRunsAfterThePoolingThatAloneReadsIt) {
+  RectifiedAndPooled network;
+  const Fusions found = network.fusions();
+  ASSERT_EQ(found.swapped.size(), 2);
+  const auto& [first, second] = found.swapped.at(network.maxima.producer().index());
+  EXPECT_EQ(first.path, "pooled");
+  EXPECT_EQ(first.inputs, std::vector{network.x});
+  EXPECT_EQ(first.outputs, network.maxima.producer().outputs());
+  EXPECT_EQ(second.path, "rectified");
+  EXPECT_EQ(second.inputs, std::vector{network.maxima});
+  EXPECT_EQ(second.outputs, std::vector{network.maxima});
+  EXPECT_EQ(found.saved(), 0);
+}
+
+TEST(FusionTest, TheGradientOfARectifierRunsBeforeThatOfThePooling) {
+  RectifiedAndPooled network;
+  const Fusions found = network.fusions();
+  const Operator spread = network.gradient.producer().input(0).producer();
+  const auto& [first, second] = found.swapped.at(spread.index());
+  EXPECT_EQ(first.contract->type(), "relu_gradient");
+  EXPECT_EQ(first.inputs, (std::vector{spread.input(0), network.maxima}));
+  EXPECT_EQ(first.outputs, std::vector{spread.input(0)});
+  EXPECT_EQ(second.contract->type(), "max_pool2d_gradient");
+  EXPECT_EQ(second.inputs, spread.inputs());
+  EXPECT_EQ(second.outputs, std::vector{network.gradient});
+}
+
+TEST(FusionTest, ARectifierStaysBeforePoolingThatLeavesAsMany) {
+  RectifiedAndPooled network({.kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1, 1, 1}});
+  EXPECT_TRUE(network.fusions().swapped.empty());
+}
+
+TEST(FusionTest, ARectifierStaysBeforePoolingWhereOthersReadItToo) {
+  RectifiedAndPooled watched;
+  watched.graph.watch(watched.y);
+  EXPECT_TRUE(watched.fusions().swapped.empty());
+  RectifiedAndPooled read;
+  ops::mean(read.y);
+  EXPECT_TRUE(read.fusions().swapped.empty());
+}
+
+TEST(FusionTest, ARectifierStaysBeforePoolingWhoseGradientOthersReadToo) {
+  RectifiedAndPooled network;
+  network.graph.watch(network.gradient.producer().input(0));
+  EXPECT_TRUE(network.fusions().swapped.empty());
+  RectifiedAndPooled by_maxima;
+  by_maxima.graph.watch(by_maxima.gradient.producer().input(0).producer().input(0));
+  EXPECT_TRUE(by_maxima.fusions().swapped.empty());
+}
+
 }  // namespace
 }  // namespace purine::program

@@ -18,6 +18,7 @@
 #include "purine/ops/pooling.h"
 #include "purine/ops/random.h"
 #include "purine/ops/reduce.h"
+#include "purine/ops/relu.h"
 #include "purine/ops/unary.h"
 #include "purine/optim/optimizers.h"
 #include "purine/session/session.h"
@@ -138,6 +139,56 @@ TEST(SessionFusionTest, SiblingConvolutionsGiveTheSameGradients) {
         ASSERT_NEAR(together.gradients[i][k], apart.gradients[i][k], allowed * largest) << i << ", " << k;
       }
     }
+  }
+}
+
+/// A convolution, rectified and pooled in windows that overlap: the maxima, and the gradients of the mean of
+/// their squares.
+struct Pooled {
+  std::vector<std::vector<float>> values;
+  std::size_t arena = 0;
+
+  Pooled(bool fuse, bool poison_freed) {
+    Graph graph;
+    const data::Batch batch =
+        data::synthetic(graph, {.batch = 4, .image = {3, 23, 21}, .classes = 10, .seed = 5});
+    const TensorInfo info{{8, 3, 3, 3}, DType::f32};
+    const Variable weight = graph.variable("weight", info, ops::make_random_normal(info, 0, 0.5));
+    const Tensor rectified = ops::relu(ops::conv2d(batch.image, weight));
+    const Tensor maxima = ops::max_pool2d(
+        rectified, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 0, 1, 1}, .ceil_mode = true});
+    graph.watch(maxima);
+    graph.watch(purine::gradients(ops::mean(ops::square(maxima)), std::vector<Tensor>{weight})[0]);
+    Runtime runtime({.workers = 2});
+    Session session(runtime, graph, {.fuse = fuse, .poison_freed = poison_freed});
+    arena = session.program().memory()[0].arena;
+    for (const Step& step : session.run({.steps = 1})) {
+      for (const Tensor watched : graph.watched()) {
+        const std::span<const float> found = step.values(watched);
+        values.emplace_back(found.begin(), found.end());
+      }
+    }
+  }
+};
+
+TEST(SessionFusionTest, ARectifierAfterPoolingGivesTheSameInLessMemory) {
+  const Pooled before(false, false);
+  for (const bool poison_freed : {false, true}) {
+    const Pooled after(true, poison_freed);
+    EXPECT_EQ(after.values, before.values);
+    EXPECT_LT(after.arena, before.arena);
+  }
+  EXPECT_GT(std::count(before.values[0].begin(), before.values[0].end(), 0.0F), 10);
+  EXPECT_GT(std::count_if(before.values[1].begin(), before.values[1].end(), [](float v) { return v != 0; }),
+            100);
+}
+
+TEST(SessionFusionTest, ANetworkWithPooledRectifiersTrainsTheSame) {
+  const Trained apart("network_in_network", false, false);
+  for (const bool poison_freed : {false, true}) {
+    const Trained together("network_in_network", true, poison_freed);
+    EXPECT_EQ(together.losses, apart.losses);
+    EXPECT_TRUE(together.variables == apart.variables);
   }
 }
 
