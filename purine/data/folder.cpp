@@ -45,12 +45,22 @@ Names names_in(const fs::path& folder) {
   return names;
 }
 
-// Lists the files of one class. `above` holds the real paths of the folders on the way down.
+bool holds(const fs::path& outer, const fs::path& inner) {
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+// Lists the files of one class. `above` holds the real paths of the folders on the way down, first the whole
+// set's.
 void list_class(const fs::path& root, const std::string& relative, std::int64_t label,
                 std::vector<fs::path>& above, FolderListing& listing) {
   const fs::path folder = root / relative;
   std::error_code error;
   const fs::path real = fs::canonical(folder, error);
+  if (!error && holds(real, above.front())) {
+    throw Error("folder", "leads to a folder that holds the whole set",
+                "remove the link: every image would be counted again, and as one of this class")
+        .at(folder.string());
+  }
   if (!error && std::find(above.begin(), above.end(), real) != above.end()) return;
   above.push_back(real);
   const Names names = names_in(folder);
@@ -134,7 +144,7 @@ class FolderDataset final : public Dataset {
 FolderListing list_folder(const std::string& folder) {
   FolderListing listing;
   listing.classes = names_in(folder).folders;
-  std::vector<fs::path> above;
+  std::vector<fs::path> above = {fs::canonical(folder)};
   for (std::size_t label = 0; label < listing.classes.size(); ++label) {
     list_class(folder, listing.classes[label], static_cast<std::int64_t>(label), above, listing);
   }

@@ -20,7 +20,7 @@ struct FolderListing {
 
 /// Lists a folder of classes as open_folder describes it. Symbolic links are followed; a folder that is
 /// reached again through one that lies in it is not entered twice. Throws Error("folder", …) with the path of
-/// a folder that can't be read.
+/// a folder that can't be read, or that is a link to one which holds the whole set.
 FolderListing list_folder(const std::string& folder);
 
 /// `ROOT/train`, or the first of `ROOT/val`, `ROOT/validation`, `ROOT/test` that exists; empty if there is

@@ -52,6 +52,23 @@ TEST(FolderTest, FollowsLinksOnce) {
   EXPECT_EQ(paths_of(list_folder((folder / "set").string())), (std::vector<std::string>{"linked/1.png 0"}));
 }
 
+TEST(FolderTest, ALinkToWhatHoldsTheSetIsAnError) {
+  const TemporaryFolder folder;
+  add_file(folder, "set/cat/1.png");
+  const std::string set = (folder / "set").string();
+  for (const char* const link : {"set/up", "set/cat/up"}) {
+    for (const char* const target : {"set", "."}) {
+      std::filesystem::create_directory_symlink(folder / target, folder / link);
+      EXPECT_EQ(error_text([&] { list_folder(set); }),
+                "[folder] " + (folder / link).string() +
+                    ": leads to a folder that holds the whole set; hint: remove the link: every image would "
+                    "be counted again, and as one of this class");
+      std::filesystem::remove(folder / link);
+    }
+  }
+  EXPECT_EQ(paths_of(list_folder(set)), (std::vector<std::string>{"cat/1.png 0"}));
+}
+
 TEST(FolderTest, ReadsImagesAndNamesThem) {
   const TemporaryFolder folder;
   const Image first = test::waves(5, 7, 3);
