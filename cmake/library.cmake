@@ -12,7 +12,7 @@ function(purine_set_options target)
   endif()
 endfunction()
 
-# purine_unite(RESULT SOURCES…): with PURINE_UNITE_SOURCES, sources that include up to 10 of these each, those of one
+# purine_unite(RESULT SOURCES…): with PURINE_UNITE_SOURCES, sources that include up to 16 of these each, those of one
 # folder together; else these. Most of the time of a small source goes into the headers that all of a folder include.
 # Paths are relative, so that a compiler cache serves several checkouts.
 function(purine_unite result)
@@ -24,7 +24,7 @@ function(purine_unite result)
       file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
       get_filename_component(folder ${path} DIRECTORY)
       string(REPLACE "/" "_" folder ${folder})
-      math(EXPR group "0${count_${folder}} / 10")
+      math(EXPR group "0${count_${folder}} / 16")
       math(EXPR count_${folder} "0${count_${folder}} + 1")
       string(APPEND includes_${folder}_${group} "#include \"${path}\"\n")
       list(APPEND groups ${folder}_${group})
@@ -147,13 +147,13 @@ foreach(source IN LISTS kernels)
 endforeach()
 list(REMOVE_ITEM PURINE_SOURCES ${apart})
 purine_unite(united ${PURINE_SOURCES})
-# Only kernels are worth the longest optimising, and what runs once little: command lines with their helps.
+# Only kernels are worth the longest optimising, and what runs once or waits for the disk little.
 set(kernel_sources ${apart} ${united})
 list(FILTER kernel_sources INCLUDE REGEX "/purine(_|/)backend(_|/)")
 set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
-set(command_sources ${united})
-list(FILTER command_sources INCLUDE REGEX "/purine(_|/)cli(_|/)")
-set_source_files_properties(${command_sources} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
+set(outer_sources ${united})
+list(FILTER outer_sources INCLUDE REGEX "/purine(_|/)(train|trace|cli)(_|/)")
+set_source_files_properties(${outer_sources} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
 add_library(purine STATIC ${apart} ${united} $<TARGET_OBJECTS:purine_${purine_messenger}>
   ${PROJECT_BINARY_DIR}/generated/report_page.cpp
   ${PROJECT_BINARY_DIR}/generated/register_operators.cpp

@@ -77,7 +77,6 @@ class Trainer::Implementation {
   EndReport train();
   bool stops();
   void report_start();
-  std::size_t shared_bytes() const;
   std::int64_t next_pause() const;
   void run_steps(std::int64_t end);
   void take_step(const Step& step, double seconds);
@@ -315,18 +314,10 @@ void Trainer::Implementation::report_start() {
   report.workers = runtime_.workers();
   report.scheduling = report_scheduling(*session_, runtime_, loaded_, build_job());
   report.step_bytes = session_->peak_bytes();
-  report.peak_bytes = report.step_bytes + evaluator_->session().peak_bytes() - shared_bytes();
+  report.peak_bytes = report.step_bytes + evaluator_->session().peak_bytes() - evaluator_->shared_bytes();
   tell(&Listener::started, report);
   if (const std::string note = graph_->memory_text(); !note.empty()) tell(&Listener::note, note);
   for (const std::string& note : notes_at_start(job(), data_, state_.step)) tell(&Listener::note, note);
-}
-
-// What the evaluation's graph has in common with the training's: the variables, without the optimiser's.
-std::size_t Trainer::Implementation::shared_bytes() const {
-  std::size_t bytes = 0;
-  if (!evaluator_->shares_variables()) return bytes;
-  for (const Variable& variable : evaluator_->graph().running().variables()) bytes += variable.info().bytes();
-  return bytes;
 }
 
 // The step at which something is to be done that needs all steps before it to be finished: the end of an

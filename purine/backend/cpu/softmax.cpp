@@ -14,7 +14,7 @@
 namespace purine::cpu {
 namespace {
 
-constexpr std::int64_t tile = 64;
+constexpr std::int64_t tile_columns = 64;
 
 template <typename T>
 struct Loops {
@@ -23,14 +23,14 @@ struct Loops {
   const MathLoops<T>& math = math_loops<T>();
 };
 
-/// Where the elements along the axis lie `inner` apart, up to `tile` neighbouring columns are computed side
-/// by side: `columns` of them, whose elements of step k begin at k * inner.
+/// Where the elements along the axis lie `inner` apart, up to `tile_columns` neighbouring columns are
+/// computed side by side: `columns` of them, whose elements of step k begin at k * inner.
 template <typename T>
 void softmax_columns(const Loops<T>& loops, const T* x, T* y, std::int64_t extent, std::int64_t inner,
                      std::int64_t columns, bool logarithm) {
-  std::array<T, tile> largest;
-  std::array<T, tile> row;
-  std::array<double, tile> totals{};
+  std::array<T, tile_columns> largest;
+  std::array<T, tile_columns> row;
+  std::array<double, tile_columns> totals{};
   std::copy_n(x, columns, largest.begin());
   for (std::int64_t k = 1; k < extent; ++k) {
     loops.arithmetic.maximum(largest.data(), x + k * inner, largest.data(), columns);
@@ -67,8 +67,8 @@ void softmax_gradient_row(const Loops<T>& loops, const T* gradient, const T* out
 template <typename T>
 void softmax_gradient_columns(const Loops<T>& loops, const T* gradient, const T* output, T* y,
                               std::int64_t extent, std::int64_t inner, std::int64_t columns) {
-  std::array<double, tile> dots{};
-  std::array<T, tile> row;
+  std::array<double, tile_columns> dots{};
+  std::array<T, tile_columns> row;
   for (std::int64_t k = 0; k < extent; ++k) {
     loops.reduce.accumulate_products(gradient + k * inner, output + k * inner, dots.data(), columns);
   }
@@ -84,9 +84,9 @@ template <typename T>
 void log_softmax_gradient_row(const Loops<T>& loops, const T* gradient, const T* output, T* y,
                               std::int64_t extent) {
   const auto total = static_cast<T>(loops.reduce.sum(gradient, extent));
-  std::array<T, tile> powers;
-  for (std::int64_t k = 0; k < extent; k += tile) {
-    const std::int64_t count = std::min(tile, extent - k);
+  std::array<T, tile_columns> powers;
+  for (std::int64_t k = 0; k < extent; k += tile_columns) {
+    const std::int64_t count = std::min(tile_columns, extent - k);
     loops.math.exp(output + k, powers.data(), count);
     loops.arithmetic.multiply.vector_scalar(powers.data(), total, powers.data(), count);
     loops.arithmetic.subtract.vectors(gradient + k, powers.data(), y + k, count);
@@ -96,9 +96,9 @@ void log_softmax_gradient_row(const Loops<T>& loops, const T* gradient, const T*
 template <typename T>
 void log_softmax_gradient_columns(const Loops<T>& loops, const T* gradient, const T* output, T* y,
                                   std::int64_t extent, std::int64_t inner, std::int64_t columns) {
-  std::array<double, tile> totals{};
-  std::array<T, tile> row;
-  std::array<T, tile> powers;
+  std::array<double, tile_columns> totals{};
+  std::array<T, tile_columns> row;
+  std::array<T, tile_columns> powers;
   for (std::int64_t k = 0; k < extent; ++k)
     loops.reduce.accumulate(gradient + k * inner, totals.data(), columns);
   for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<T>(totals[i]);
@@ -116,7 +116,7 @@ std::unique_ptr<Kernel> bind_lines(const BindContext& context, Row row, Columns 
   const Shape& shape = context.input(0).shape;
   const AxisView view(shape, context.input_layouts[0],
                       static_cast<const ops::AlongAxis&>(context.contract).axis());
-  const std::int64_t tiles = (view.inner + tile - 1) / tile;
+  const std::int64_t tiles = (view.inner + tile_columns - 1) / tile_columns;
   const std::int64_t groups = view.outer * tiles;
   const auto parts =
       static_cast<int>(std::clamp<std::int64_t>(groups, 1, elementwise_parts(4 * shape.elements())));
@@ -128,9 +128,9 @@ std::unique_ptr<Kernel> bind_lines(const BindContext& context, Row row, Columns 
           if (view.inner == 1) {
             row(call, group * view.extent, view.extent);
           } else {
-            const std::int64_t first = group % tiles * tile;
+            const std::int64_t first = group % tiles * tile_columns;
             columns(call, group / tiles * view.extent * view.inner + first, view.extent, view.inner,
-                    std::min(tile, view.inner - first));
+                    std::min(tile_columns, view.inner - first));
           }
         }
       },

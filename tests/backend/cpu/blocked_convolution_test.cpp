@@ -19,7 +19,7 @@ namespace {
 using cpu::ConvolutionAlgorithm;
 using ops::Conv2dOptions;
 using test::Array;
-using test::normal_array;
+using test::f32_values;
 using test::PartOrder;
 
 const KernelRegistry& blocked_kernels() {
@@ -40,11 +40,6 @@ std::vector<Array> run(const ContractPtr& contract, const std::vector<Array>& in
                              .part_order = order,
                              .keep_scratch = keep_scratch,
                              .kernels = &blocked_kernels()});
-}
-
-/// Values that f32 holds exactly: what f64 is given is what f32 is given.
-Array values(const Shape& shape, std::uint64_t stream) {
-  return normal_array(shape, stream).as(DType::f32).as(DType::f64);
 }
 
 Array absolute(Array array) {
@@ -83,13 +78,13 @@ struct BlockedProblem {
 /// All three operators.
 void compare_blocked(const BlockedProblem& problem) {
   const auto& [image_shape, outputs, kernel, options] = problem;
-  const Array image = values(image_shape, 1);
-  const Array weight = values({outputs, image_shape[1], kernel[0], kernel[1]}, 2);
-  const Array bias = values({outputs}, 3);
+  const Array image = f32_values(image_shape, 1);
+  const Array weight = f32_values({outputs, image_shape[1], kernel[0], kernel[1]}, 2);
+  const Array bias = f32_values({outputs}, 3);
   const auto forward = std::make_shared<ops::Conv2d>(options);
   const Shape output = forward->infer(std::vector{image.info(), weight.info()})[0].shape;
   SCOPED_TRACE(image_shape.text() + " with " + weight.shape().text() + " " + forward->attributes());
-  const Array output_gradient = values(output, 4);
+  const Array output_gradient = f32_values(output, 4);
   const std::int64_t taps = kernel[0] * kernel[1];
   const std::int64_t pixels = output[0] * output[2] * output[3];
   compare_blocked(forward, {image, weight, bias}, image_shape[1] * taps);
@@ -162,8 +157,8 @@ TEST(BlockedConvolutionTest, ADivisionIntoParts) {
 
 /// A pixel's results have the same bits beside whatever others, and in a batch of any size.
 TEST(BlockedConvolutionTest, APixelHasTheSameBitsBesideAnyOthers) {
-  const Array image = values({5, 528, 14, 14}, 1);
-  const Array weight = values({64, 528, 1, 1}, 2);
+  const Array image = f32_values({5, 528, 14, 14}, 1);
+  const Array weight = f32_values({64, 528, 1, 1}, 2);
   const auto forward = std::make_shared<ops::Conv2d>(Conv2dOptions{});
   const Array all = run(forward, {image, weight})[0];
   for (const std::int64_t sample : {0, 2, 4}) {

@@ -25,6 +25,11 @@ inline Array normal_array(const Shape& shape, std::uint64_t stream, DType dtype 
   return array;
 }
 
+/// Those that f32 holds exactly: what f64 is given is what f32 is given.
+inline Array f32_values(const Shape& shape, std::uint64_t stream) {
+  return normal_array(shape, stream).as(DType::f32).as(DType::f64);
+}
+
 /// Expects that two arrays differ by no more than `tolerance` times the greatest absolute value expected.
 inline void expect_close(const Array& actual, const Array& expected, double tolerance,
                          const std::string& what) {

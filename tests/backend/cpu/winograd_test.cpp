@@ -24,6 +24,7 @@ using ops::Conv2dOptions;
 using test::Array;
 using test::BoundOperator;
 using test::forward_terms;
+using test::f32_values;
 using test::normal_array;
 using test::Transforms;
 using test::transposed_terms;
@@ -66,11 +67,6 @@ std::vector<Array> run(const ContractPtr& contract, const std::vector<Array>& in
   return test::run_operator(contract, single, {.layout = Layout::channels_last, .kernels = &kernels});
 }
 
-/// Values that f32 holds exactly: what f64 is given is what f32 is given.
-Array values(const Shape& shape, std::uint64_t stream) {
-  return normal_array(shape, stream).as(DType::f32).as(DType::f64);
-}
-
 // Roundings that a result passes through, constants that are no f32 numbers included. Input: two dimensions
 // of at most 3; weight: 5 each; result: 4 each; output gradient: 3 each; weight gradient: 5 each; input
 // gradient: 5 each, and as many as tiles overlap.
@@ -87,12 +83,12 @@ constexpr double weight_gradient_roundings(std::int64_t tiles) {
 
 void compare_winograd(const WinogradProblem& problem) {
   const auto& [options, image_shape, weight_shape] = problem;
-  const Array image = values(image_shape, 1);
-  const Array weight = values(weight_shape, 2);
-  const Array bias = values({weight_shape[0]}, 3);
+  const Array image = f32_values(image_shape, 1);
+  const Array weight = f32_values(weight_shape, 2);
+  const Array bias = f32_values({weight_shape[0]}, 3);
   const auto forward = std::make_shared<ops::Conv2d>(options);
   const Shape output_shape = forward->infer(std::vector{image.info(), weight.info()})[0].shape;
-  const Array output_gradient = values(output_shape, 4);
+  const Array output_gradient = f32_values(output_shape, 4);
   const auto input_gradient = std::make_shared<ops::Conv2dInputGradient>(
       options, std::array<std::int64_t, 2>{image_shape[2], image_shape[3]});
   const std::int64_t channels = image_shape[1];
@@ -302,8 +298,8 @@ TEST(WinogradTest, ErrorsAreLittleLargerThanThoseOfPlainSums) {
   constexpr std::int64_t extent = 24;
   for (const std::int64_t kernel : {3, 5}) {
     const std::int64_t pad = kernel / 2;
-    const Array image = values({1, channels, extent, extent}, 1);
-    const Array weight = values({8, channels, kernel, kernel}, 2);
+    const Array image = f32_values({1, channels, extent, extent}, 1);
+    const Array weight = f32_values({8, channels, kernel, kernel}, 2);
     const auto forward = std::make_shared<ops::Conv2d>(Conv2dOptions{.padding = {pad, pad, pad, pad}});
     const Array exact = test::run_operator(forward, {image, weight})[0];
     const auto error = [&](const Array& actual) {
