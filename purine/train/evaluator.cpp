@@ -49,7 +49,7 @@ Evaluator::Evaluator(Runtime& runtime, const ParallelSetup& setup, const Task& t
   session_ = std::make_unique<Session>(runtime, placed_->running(), std::move(session_options));
 }
 
-std::size_t Evaluator::shared_bytes() const {
+std::size_t Evaluator::shared_bytes() {
   std::size_t bytes = 0;
   if (!shares_variables()) return bytes;
   for (const Variable& variable : placed_->running().variables()) bytes += variable.info().bytes();

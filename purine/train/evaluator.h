@@ -34,7 +34,7 @@ class Evaluator {
   PlacedGraph& graph() { return *placed_; }
   bool shares_variables() const { return copied_from_ == nullptr; }
   /// Bytes of the variables that are the training's own.
-  std::size_t shared_bytes() const;
+  std::size_t shared_bytes();
   Session& session() { return *session_; }
 
   /// Goes through the test set once, while nothing else runs on the variables. Each batch weighs by its
