@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <exception>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "purine/core/error.h"
@@ -174,41 +177,62 @@ void Program::set_sends(MarkedGraphBuilder& builder, const program::WholeGraph& 
 }
 
 void Program::bind_kernels(const FreezeOptions& options) {
-  for (std::uint32_t op = 0; op < operator_count(); ++op) {
-    if (is_view(op) || is_transfer(op) || is_exchange(op)) continue;
-    std::vector<TensorInfo> infos;
-    std::vector<Layout> layouts;
-    const std::size_t input_count = operators_[op].input_count;
-    const auto describe = [&](std::span<const std::uint32_t> arguments) {
-      for (const std::uint32_t argument : arguments) {
-        infos.push_back(info(argument));
-        layouts.push_back(argument % 2 == 1 ? Layout::channels_last : Layout::plain);
+  std::vector<std::exception_ptr> errors(operators_.size());
+  std::atomic<std::uint32_t> next = 0;
+  const auto bind = [&] {
+    for (std::uint32_t op = next++; op < operator_count(); op = next++) {
+      if (is_view(op) || is_transfer(op) || is_exchange(op)) continue;
+      try {
+        kernels_[op] = make_kernel_of(op, options);
+      } catch (...) {
+        errors[op] = std::current_exception();
       }
-    };
-    describe(inputs(op));
-    describe(outputs(op));
-    const Contract& bound = contract(op);
-    if (dynamic_cast<const HostInput*>(&bound) != nullptr) {
-      kernels_[op] = options.host_input(graph_.tensor(tensors_[outputs(op)[0] / 2].origin));
-    } else if (dynamic_cast<const HostRead*>(&bound) != nullptr) {
-      kernels_[op] = options.host_read(graph_.tensor(tensors_[inputs(op)[0] / 2].origin));
-    } else {
-      const std::string name = path(op);
-      const auto registry = options.kernels.find(location(op).kind);
-      if (registry == options.kernels.end()) {
-        throw Error(bound.type(),
-                    "lies at " + location(op).text() + ", and there are no kernels for such a device")
-            .at(name);
-      }
-      kernels_[op] = registry->second->bind({bound, std::span<const TensorInfo>(infos).first(input_count),
-                                             std::span<const TensorInfo>(infos).subspan(input_count),
-                                             std::span<const Layout>(layouts).first(input_count),
-                                             std::span<const Layout>(layouts).subspan(input_count),
-                                             options.seed, hash_text(logical_path(name)), name});
     }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int i = 1; i < options.binding_threads; ++i) others.emplace_back(bind);
+    bind();
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+  for (std::uint32_t op = 0; op < operator_count(); ++op) {
+    if (kernels_[op] == nullptr) continue;
     std::size_t& scratch = memory_[place(op)].scratch_per_worker;
     scratch = std::max(scratch, kernels_[op]->scratch_bytes());
   }
+}
+
+std::unique_ptr<Kernel> Program::make_kernel_of(std::uint32_t op, const FreezeOptions& options) const {
+  const Contract& bound = contract(op);
+  if (dynamic_cast<const HostInput*>(&bound) != nullptr) {
+    return options.host_input(graph_.tensor(tensors_[outputs(op)[0] / 2].origin));
+  }
+  if (dynamic_cast<const HostRead*>(&bound) != nullptr) {
+    return options.host_read(graph_.tensor(tensors_[inputs(op)[0] / 2].origin));
+  }
+  const std::string name = path(op);
+  const auto registry = options.kernels.find(location(op).kind);
+  if (registry == options.kernels.end()) {
+    throw Error(bound.type(),
+                "lies at " + location(op).text() + ", and there are no kernels for such a device")
+        .at(name);
+  }
+  std::vector<TensorInfo> infos;
+  std::vector<Layout> layouts;
+  for (const std::span<const std::uint32_t> arguments : {inputs(op), outputs(op)}) {
+    for (const std::uint32_t argument : arguments) {
+      infos.push_back(info(argument));
+      layouts.push_back(argument % 2 == 1 ? Layout::channels_last : Layout::plain);
+    }
+  }
+  const std::size_t input_count = operators_[op].input_count;
+  return registry->second->bind({bound, std::span<const TensorInfo>(infos).first(input_count),
+                                 std::span<const TensorInfo>(infos).subspan(input_count),
+                                 std::span<const Layout>(layouts).first(input_count),
+                                 std::span<const Layout>(layouts).subspan(input_count), options.seed,
+                                 hash_text(logical_path(name)), name});
 }
 
 const Contract& Program::contract(std::uint32_t op) const {

@@ -44,6 +44,8 @@ struct FreezeOptions {
   /// False: no kernels are bound. Such a program can be looked at, and run in virtual time, where nothing
   /// computes.
   bool bind_kernels = true;
+  /// Threads that bind them, each another operator's: how kernels are bound must allow that.
+  int binding_threads = 1;
   /// By kind of device; an emulated one runs the CPU's.
   std::map<DeviceKind, const KernelRegistry*> kernels = {};
   std::uint64_t seed = 1;  ///< of all random operators
@@ -225,6 +227,7 @@ class Program {
 
   void store(const program::Lowered& lowered, const program::MemoryPlan& plan);
   void bind_kernels(const FreezeOptions& options);
+  std::unique_ptr<Kernel> make_kernel_of(std::uint32_t op, const FreezeOptions& options) const;
   std::uint32_t lane_of(std::uint32_t op, std::int32_t rank);
   void set_sends(MarkedGraphBuilder& builder, const program::WholeGraph& whole,
                  double network_bytes_per_second) const;

@@ -67,18 +67,47 @@ std::filesystem::path ConvolutionChoices::default_file() {
 
 ConvolutionAlgorithm ConvolutionChoices::choose(cpu::ConvolutionPass pass,
                                                 const cpu::ConvolutionProblem& problem) {
-  std::string& name = choices_[cpu::describe(pass, problem)];
-  const std::optional<ConvolutionAlgorithm> known = algorithm_of(name);
-  if (known && cpu::can_compute(*known, problem)) return *known;
-  const ConvolutionAlgorithm measured = cpu::measure_convolution(pass, problem, memory_);
-  name = cpu::name_of(measured);
+  const std::string convolution = cpu::describe(pass, problem);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const std::optional<ConvolutionAlgorithm> known = algorithm_of(choices_[convolution]);
+    if (known && cpu::can_compute(*known, problem)) return *known;
+    if (under_way_.insert(convolution).second) break;
+    ended_.wait(lock);
+  }
+  Memory memory = take_memory();
+  lock.unlock();
+  std::optional<ConvolutionAlgorithm> measured;
+  try {
+    measured = cpu::measure_convolution(pass, problem, *memory);
+  } catch (...) {
+    lock.lock();
+    end_measuring(convolution, std::move(memory));
+    throw;
+  }
+  lock.lock();
+  choices_[convolution] = cpu::name_of(*measured);
   changed_ = true;
   ++measured_;
-  return measured;
+  end_measuring(convolution, std::move(memory));
+  return *measured;
+}
+
+ConvolutionChoices::Memory ConvolutionChoices::take_memory() {
+  if (memories_.empty()) return std::make_unique<cpu::MeasurementMemory>();
+  Memory memory = std::move(memories_.back());
+  memories_.pop_back();
+  return memory;
+}
+
+void ConvolutionChoices::end_measuring(const std::string& convolution, Memory memory) {
+  under_way_.erase(convolution);
+  memories_.push_back(std::move(memory));
+  ended_.notify_all();
 }
 
 void ConvolutionChoices::save() {
-  memory_ = {};
+  memories_.clear();
   if (!changed_ || file_.empty()) return;
   changed_ = false;
   try {

@@ -1,9 +1,14 @@
 // Which algorithm computes which convolution on this machine: measured once, and kept in a file.
 #pragma once
 
+#include <condition_variable>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "purine/backend/cpu/convolution_choice.h"
 #include "purine/backend/cpu/convolution_measurement.h"
@@ -26,17 +31,26 @@ class ConvolutionChoices {
   /// empty.
   static std::filesystem::path default_file();
 
+  /// May be called by several threads at a time, which then measure different convolutions.
   cpu::ConvolutionAlgorithm choose(cpu::ConvolutionPass pass, const cpu::ConvolutionProblem& problem);
-  /// Writes the file, if something was measured since, and gives back the memory that measuring took.
+  /// Writes the file, if something was measured since, and gives back the memory that measuring took. While
+  /// nobody chooses.
   void save();
   /// How many were measured by this object.
   int measured() const { return measured_; }
 
  private:
+  using Memory = std::unique_ptr<cpu::MeasurementMemory>;
+  Memory take_memory();
+  void end_measuring(const std::string& convolution, Memory memory);
+
   std::filesystem::path file_;
   std::string machine_;
+  std::mutex mutex_;  // of all below
+  std::condition_variable ended_;
   std::map<std::string, std::string> choices_;  // names of algorithms, by cpu::describe
-  cpu::MeasurementMemory memory_;
+  std::set<std::string> under_way_;             // by some thread
+  std::vector<Memory> memories_;                // that no thread measures in
   bool changed_ = false;
   int measured_ = 0;
 };

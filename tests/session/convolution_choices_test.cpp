@@ -132,6 +132,23 @@ TEST_F(ConvolutionChoicesTest, SeveralAtATimeKeepWhatEachHasMeasured) {
   EXPECT_EQ(choices.measured(), 0);
 }
 
+TEST_F(ConvolutionChoicesTest, SeveralThreadsMeasureEachOnce) {
+  constexpr std::int64_t problems = 6;
+  ConvolutionChoices choices(file());
+  std::vector<std::vector<ConvolutionAlgorithm>> chosen(4);
+  std::vector<std::jthread> threads;
+  for (std::vector<ConvolutionAlgorithm>& by_one : chosen) {
+    threads.emplace_back([&] {
+      for (std::int64_t channels = 1; channels <= problems; ++channels) {
+        by_one.push_back(choices.choose(ConvolutionPass::forward, problem_of(channels)));
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(choices.measured(), problems);
+  for (const std::vector<ConvolutionAlgorithm>& by_one : chosen) EXPECT_EQ(by_one, chosen.front());
+}
+
 TEST_F(ConvolutionChoicesTest, TheEnvironmentSaysWhere) {
   const auto file_with = [](const char* cache, const char* xdg, const char* home) {
     ::setenv("PURINE_CACHE", cache, 1);

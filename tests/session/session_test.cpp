@@ -414,5 +414,22 @@ TEST(SessionErrorTest, NeedsAKernelForEachOperator) {
   }
 }
 
+// Kernels are bound by several threads.
+TEST(SessionErrorTest, OfManyWithoutAKernelNamesTheFirst) {
+  for (int i = 0; i < 20; ++i) {
+    Runtime runtime({.workers = 1});
+    Graph graph;
+    Tensor x = mix(graph, {}, {}).output();
+    for (int salt = 1; salt < 30; ++salt) x = mix(graph, {x}, {.salt = salt}).output();
+    graph.watch(x);
+    try {
+      const Session session(runtime, graph);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), "[mix] mix: has no kernel on this device");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace purine
