@@ -285,14 +285,14 @@ void CommandLine::add_check() {
 void CommandLine::add_data() {
   CLI::App* data = add(&app_, "data", "look at data sets", "", {});
   data->require_subcommand(1);
-  CLI::App* command =
-      add(data, "check", "read every image of a data set and report the broken ones",
-          "Examples:\n"
-          "  purine data check /usr/share/datasets/fashion-mnist\n"
-          "  purine data check photographs --json\n\n"
-          "The set may be of any format of a job file. The exit status is 1 if anything is broken or missing;\n"
-          "what is only odd is told.",
-          [this] { return data_check_; });
+  CLI::App* command = add(
+      data, "check", "read every image of a data set and report the broken ones",
+      "Examples:\n"
+      "  purine data check /usr/share/datasets/fashion-mnist\n"
+      "  purine data check photographs --json\n\n"
+      "The set may be of any format of a job file. The exit status is 1 if anything is broken or missing;\n"
+      "what is only odd is told.",
+      [this] { return data_check_; });
   command->add_option("FOLDER", data_check_.folder, "the data set's folder")->required();
   command->add_flag("--json", data_check_.json, "print one JSON object");
 }

@@ -90,6 +90,9 @@ class Runtime {
   KernelRegistry& cpu_kernels() { return cpu_kernels_; }
   /// The kernels of each kind of device: emulated ones run the CPU's.
   std::map<DeviceKind, const KernelRegistry*> kernels() const;
+  /// Threads that bind kernels: one for each core where convolutions are measured meanwhile, which takes
+  /// long. Kernels of one's own must then allow to be bound by several.
+  int binding_threads() const { return convolution_choices_ != nullptr ? available_cores() : 1; }
   /// Keeps what was measured while kernels were bound; a session does when it is made.
   void save_measurements();
 

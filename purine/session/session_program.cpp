@@ -33,7 +33,7 @@ FreezeOptions freeze_options(const Runtime& runtime, const SessionOptions& optio
   freeze.memory.distance = options.storage_distance;
   freeze.poison_freed = options.poison_freed;
   freeze.parallelism = runtime.workers();
-  freeze.binding_threads = Runtime::available_cores();
+  freeze.binding_threads = runtime.binding_threads();
   freeze.network_bytes_per_second = runtime.network_bytes_per_second();
   return freeze;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
@@ -414,10 +415,12 @@ TEST(SessionErrorTest, NeedsAKernelForEachOperator) {
   }
 }
 
-// Kernels are bound by several threads.
+// Where convolutions are measured, kernels are bound by several threads.
 TEST(SessionErrorTest, OfManyWithoutAKernelNamesTheFirst) {
   for (int i = 0; i < 20; ++i) {
-    Runtime runtime({.workers = 1});
+    Runtime runtime({.workers = 1,
+                     .convolutions = RuntimeOptions::Convolutions::measured,
+                     .convolution_choices = std::filesystem::path()});
     Graph graph;
     Tensor x = mix(graph, {}, {}).output();
     for (int salt = 1; salt < 30; ++salt) x = mix(graph, {x}, {.salt = salt}).output();
