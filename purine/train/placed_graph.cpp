@@ -73,13 +73,14 @@ void PlacedGraph::fit_memory(Runtime& runtime, std::size_t limit, SessionOptions
 
 std::string PlacedGraph::memory_text() const {
   if (fit_.bytes == fit_.bytes_before) return {};
-  const std::size_t count = fit_.operators.size();
-  return fmt::format(
-      "to fit into the memory limit, {} operator{} run{} again for the backward pass{}: a step "
-      "needs {} instead of {}",
-      count, count == 1 ? "" : "s", count == 1 ? "s" : "",
-      fit_.storage_distance < SessionOptions().storage_distance ? ", and storage is reused sooner" : "",
-      bytes_text(fit_.bytes), bytes_text(fit_.bytes_before));
+  std::vector<std::string> ways;
+  if (const std::size_t count = fit_.operators.size(); count > 0) {
+    ways.push_back(fmt::format("{} operator{} run{} again for the backward pass", count,
+                               count == 1 ? "" : "s", count == 1 ? "s" : ""));
+  }
+  if (fit_.storage_distance < SessionOptions().storage_distance) ways.push_back("storage is reused sooner");
+  return fmt::format("to fit into the memory limit, {}: a step needs {} instead of {}",
+                     fmt::join(ways, ", and "), bytes_text(fit_.bytes), bytes_text(fit_.bytes_before));
 }
 
 Tensor PlacedGraph::at(Tensor tensor) const {

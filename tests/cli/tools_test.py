@@ -212,16 +212,19 @@ class ToolsTest(CommandTest):
         self.assertRegex(text, r"\n[\d.]+ images/s median, [\d.]+ best, over 1 step\n$")
 
     def test_bench_keeps_to_a_memory_limit(self):
-        bench = ("bench", "small_convnet", "--batch", "64", "--steps", "1", "--warm-up", "0", "--workers", "2")
+        bench = ("bench", "small_convnet", "--batch", "128", "--steps", "1", "--warm-up", "0", "--workers", "2")
         before = self.purine(*bench, "--json").json()
         self.assertEqual(before["run_again"], 0)
-        limit = 0.95 * before["peak_bytes"]
+        limit = 0.8 * before["peak_bytes"]
         after = self.purine(*bench, "--memory-limit", str(limit / 1e6), "--json").json()
         self.assertLessEqual(after["peak_bytes"], limit)
         self.assertGreater(after["run_again"], 0)
         self.assertRegex(self.purine(*bench, "--memory-limit", str(limit / 1e6)).output,
                          r"\nto fit into the memory limit, \d+ operators? runs? again for the backward pass.*: "
                          r"a step needs [\d.]+ MB instead of [\d.]+ MB\n")
+        sooner = str(0.97 * before["peak_bytes"] / 1e6)
+        self.assertRegex(self.purine(*bench, "--memory-limit", sooner).output,
+                         r"\nto fit into the memory limit, storage is reused sooner: a step needs [\d.]+ MB instead of [\d.]+ MB\n")
         self.assertRegex(self.purine(*bench, "--memory-limit", "1", status=1).error,
                          r"^\[memory\] a step needs [\d.]+ MB, or [\d.]+ MB where (activations are computed again "
                          r"instead of being kept|storage is reused sooner).*; the limit is 1.0 MB; hint: raise the limit, or "
