@@ -147,9 +147,9 @@ foreach(source IN LISTS kernels)
 endforeach()
 list(REMOVE_ITEM PURINE_SOURCES ${apart})
 purine_unite(united ${PURINE_SOURCES})
-# Only kernels are worth the longest optimising, and what runs once or waits for the disk little.
+# Only kernels and the loops over pixels are worth the longest optimising, and what runs once or waits for the disk little.
 set(kernel_sources ${apart} ${united})
-list(FILTER kernel_sources INCLUDE REGEX "/purine(_|/)backend(_|/)")
+list(FILTER kernel_sources INCLUDE REGEX "/purine(_|/)(backend|data)(_|/)")
 set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
 set(outer_sources ${united})
 list(FILTER outer_sources INCLUDE REGEX "/purine(_|/)(train|trace|cli)(_|/)")
