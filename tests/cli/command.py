@@ -1,14 +1,18 @@
 """Runs the command, and makes the small data sets and images that its tests work on."""
 import array
+import contextlib
+import fcntl
 import gzip
 import json
 import os
 import pathlib
+import pty
 import random
 import signal
 import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 import zlib
 
@@ -100,6 +104,22 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process
+
+    def on_terminal(self, stream, *arguments):
+        """Runs the command with `stdout` or `stderr` a terminal of 130 columns; what that showed, and what the other one had."""
+        here, there = pty.openpty()
+        fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("4H", 24, 130, 0, 0))
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: there}
+        process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, **streams)
+        os.close(there)
+        shown = b""
+        with contextlib.suppress(OSError):  # which is how a terminal ends
+            while content := os.read(here, 4096):
+                shown += content
+        os.close(here)
+        output, error = process.communicate()
+        self.assertEqual(process.returncode, 0)
+        return shown.decode().replace("\r\n", "\n"), (output if stream == "stderr" else error).decode()
 
     def error_of(self, *arguments, status):
         """The one line on standard error of a command that fails with this status and prints nothing else."""

@@ -1,13 +1,9 @@
 """`purine simulate`: how fast a job would train on a cluster that isn't there."""
-import contextlib
 import json
-import os
 import pathlib
-import pty
-import subprocess
 import unittest
 
-from command import COMMAND, CommandTest, write_idx
+from command import CommandTest, write_idx
 
 CLUSTERS = pathlib.Path(__file__).resolve().parents[2] / "clusters"
 
@@ -151,17 +147,9 @@ class SimulateTest(CommandTest):
     def test_a_terminal_shows_what_it_is_at(self):
         arguments = ["simulate", "lenet", "--cluster", self.cluster(hosts=8), "--json"]
         self.assertEqual(self.purine(*arguments).error, "")
-        here, there = pty.openpty()
-        process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=there)
-        os.close(there)
-        shown = b""
-        with contextlib.suppress(OSError):  # which is how a terminal ends
-            while content := os.read(here, 4096):
-                shown += content
-        os.close(here)
-        self.assertEqual(json.loads(process.communicate()[0])["device_count"], 8)
-        self.assertRegex(shown.decode(), "^\rdividing the graph\033\\[K(\r(freezing|simulating): \\d+%, [\\d:]+( s)? left\033\\[K)*"
+        shown, output = self.on_terminal("stderr", *arguments)
+        self.assertEqual(json.loads(output)["device_count"], 8)
+        self.assertRegex(shown, "^\rdividing the graph\033\\[K(\r(freezing|simulating): \\d+%, [\\d:]+( s)? left\033\\[K)*"
                                          "\r\033\\[K$")
 
     def test_too_little_memory(self):

@@ -1,17 +1,13 @@
 """Training runs from the command line, from beginning to end."""
 import array
-import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
 import resource
 import shlex
 import signal
 import struct
 import subprocess
-import termios
 import unittest
 
 import event_file
@@ -76,19 +72,8 @@ class TrainTest(CommandTest):
     def test_a_terminal_shows_a_bar(self):
         write_idx(self.folder / "set")
         self.write_job()
-        here, there = pty.openpty()
-        fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("4H", 24, 130, 0, 0))
-        process = subprocess.Popen([COMMAND, "train", "job.toml"], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                   stdout=there, stderr=subprocess.PIPE)
-        os.close(there)
-        shown = b""
-        with contextlib.suppress(OSError):  # which is how a terminal ends
-            while content := os.read(here, 4096):
-                shown += content
-        os.close(here)
-        self.assertEqual(process.communicate()[1], b"")
-        self.assertEqual(process.returncode, 0)
-        text = shown.decode().replace("\r\n", "\n")
+        text, error = self.on_terminal("stdout", "train", "job.toml")
+        self.assertEqual(error, "")
         bars = re.findall(r"\r(epoch [^\r\033]*)\033\[K", text)
         self.assertTrue(bars, text)
         self.assertRegex(bars[0], r"^epoch 1/2 \[=*> *\] step 1/16  loss \d\.\d{4}  accuracy \d+\.\d%  .* images/s  .* left  "
