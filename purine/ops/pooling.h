@@ -21,6 +21,8 @@ struct Pool2dOptions {
   /// image's. What lies past the padding (`ceil_mode`) never counts.
   bool count_include_pad = true;
 
+  bool operator==(const Pool2dOptions& other) const = default;
+
   Window vertical() const { return {kernel[0], stride[0], padding[0], padding[2], 1}; }
   Window horizontal() const { return {kernel[1], stride[1], padding[1], padding[3], 1}; }
   /// Of the maxima's indices: u8 where a window has at most 256 elements, else i32.

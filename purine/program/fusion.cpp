@@ -10,6 +10,7 @@
 
 #include "purine/ops/batch_normalization.h"
 #include "purine/ops/convolution.h"
+#include "purine/ops/pooling.h"
 #include "purine/ops/sibling_convolution.h"
 
 namespace purine::program {
@@ -173,6 +174,10 @@ class Finder {
     return Pooled{*pooling, gradient};
   }
 
+  static ops::Pool2dOptions pooling_options(Operator pooling) {
+    return dynamic_cast<const ops::WindowPoolContract&>(pooling.contract()).options();
+  }
+
   /// Whether a tensor, which one reader alone reads, is the gradient by a pooling's image; and whether the
   /// gradient by the pooling's result is nobody's but that one's.
   bool is_of_pooling(Tensor image_gradient, Operator pooling, Operator reader) {
@@ -180,7 +185,7 @@ class Finder {
     const Operator op = image_gradient.producer();
     return op.type() == "max_pool2d_gradient" && op.location() == pooling.location() &&
            op.input(1) == pooling.output(1) && op.input(0).has_producer() && only_reader(op.input(0)) == op &&
-           op.contract().attributes().starts_with(pooling.contract().attributes() + " ");
+           pooling_options(op) == pooling_options(pooling);
   }
 
   void swap_with_pooling(Operator relu) {
