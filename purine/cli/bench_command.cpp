@@ -18,7 +18,7 @@
 #include "purine/cli/launch.h"
 #include "purine/cli/output_path.h"
 #include "purine/cli/run_report.h"
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/io/atomic_file.h"
 #include "purine/models/models.h"
@@ -282,16 +282,15 @@ int bench(const BenchRequest& request, Launch& launch) {
     print_line(report);
     return success;
   }
-  fmt::print(
-      "{}: {} parameters, batch {}, images {} x {} x {}, {} worker{}, {} of memory, ready in {:.2f} s\n",
-      request.model, train::count_text(train::parameter_count(graph)), request.batch, image.channels,
-      image.height, image.width, runtime->workers(), runtime->workers() == 1 ? "" : "s",
-      bytes_text(session.peak_bytes()), ready_seconds);
+  fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {}, {} of memory, ready in {:.2f} s\n",
+             request.model, count_text(train::parameter_count(graph)), request.batch, image.channels,
+             image.height, image.width, counted_text(runtime->workers(), "worker"),
+             bytes_text(session.peak_bytes()), ready_seconds);
   if (setup.is_divided()) fmt::print("{} devices: {}\n", setup.devices().size(), setup.text());
   if (const std::string text = train::scheduling_text(scheduling); !text.empty()) fmt::print("{}\n", text);
   if (const std::string text = placed->memory_text(); !text.empty()) fmt::print("{}\n", text);
-  fmt::print("{:.2f} images/s median, {:.2f} best, over {} step{}\n", median_rate, best_rate, request.steps,
-             request.steps == 1 ? "" : "s");
+  fmt::print("{:.2f} images/s median, {:.2f} best, over {}\n", median_rate, best_rate,
+             counted_text(request.steps, "step"));
   for (std::size_t rank = 0; launch.endpoint() != nullptr && rank < ranks.size(); ++rank) {
     fmt::print("rank {} at {}: {}\n", rank, launch.endpoint()->host(static_cast<int>(rank)),
                train::transfers_text(ranks[rank].transfers));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "purine/core/amount_text.h"
 #include "purine/train/progress.h"
 
 namespace purine::cli {
@@ -104,10 +105,9 @@ std::string operators_text(const CostTable& costs, std::string_view by, double s
                         1e-9 * line.operations_per_second(), 1e-9 * line.bytes_per_second(),
                         100 * line.roofline(machine), line.algorithm(), name);
   }
-  text +=
-      fmt::format("{:9.3f} all {} operators; {} worker{} busy {} of {:.3f} ms a step\n", 1e3 * total.seconds,
-                  train::count_text(total.operators), machine.workers, machine.workers == 1 ? "" : "s",
-                  train::percent_text(busy_share(costs, step_seconds)), 1e3 * step_seconds);
+  text += fmt::format("{:9.3f} all {} operators; {} busy {} of {:.3f} ms a step\n", 1e3 * total.seconds,
+                      count_text(total.operators), counted_text(machine.workers, "worker"),
+                      train::percent_text(busy_share(costs, step_seconds)), 1e3 * step_seconds);
   text += fmt::format(
       "{:.2f} GFLOP a step: {:.1f} GFLOP/s, {} of the {:.1f} that {} of {} can do\n", 1e-9 * total.operations,
       1e-9 * total.operations / step_seconds, train::percent_text(peak_share(costs, step_seconds)),

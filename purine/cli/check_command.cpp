@@ -11,7 +11,7 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
 #include "purine/cli/launch.h"
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/core/one_line.h"
 #include "purine/session/agreement.h"
@@ -79,7 +79,7 @@ int check_schemes(const CheckRequest& request, train::LoadedJob loaded) {
   const train::Job& job = check.job().job;
   if (!request.json) {
     fmt::print("{}, {} with {}{}: the largest difference from {}, and what it may be\n", job.model.name,
-               train::counted_text(options.steps, "step"), job.optimizer.name,
+               counted_text(options.steps, "step"), job.optimizer.name,
                options.in_double ? " in double precision" : "", devices.front().text());
     for (const std::string& note : check.notes()) fmt::print("note: {}\n", note);
   }
@@ -180,16 +180,14 @@ int check_job(const CheckRequest& request, Launch& launch, const train::LoadedJo
     return success;
   }
   fmt::print("{}: {} with {} parameters; {} training and {} test images, {} classes\n", one_line(loaded.name),
-             job.model.name, train::count_text(train::parameter_count(graph.written())),
-             train::count_text(training_set->size()), train::count_text(test_set->size()),
-             train::count_text(task.classes));
-  fmt::print("{}, {} an epoch; on {}\n",
-             train::counted_text(train::total_steps(job, steps_per_epoch), "step"),
-             train::count_text(steps_per_epoch), setup.text());
+             job.model.name, count_text(train::parameter_count(graph.written())),
+             count_text(training_set->size()), count_text(test_set->size()), count_text(task.classes));
+  fmt::print("{}, {} an epoch; on {}\n", counted_text(train::total_steps(job, steps_per_epoch), "step"),
+             count_text(steps_per_epoch), setup.text());
   for (std::size_t i = 0; i < peaks.size(); ++i) {
     fmt::print("  {}: {} of memory\n", setup.devices()[i].text(), bytes_text(peaks[i]));
   }
-  if (loss) fmt::print("{} ran; loss {:.4f}\n", train::counted_text(steps, "step"), *loss);
+  if (loss) fmt::print("{} ran; loss {:.4f}\n", counted_text(steps, "step"), *loss);
   return success;
 }
 

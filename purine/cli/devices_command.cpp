@@ -7,7 +7,7 @@
 
 #include "purine/cli/commands.h"
 #include "purine/cli/json_object.h"
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/session/memory_limit.h"
 #include "purine/session/runtime.h"
 
@@ -45,8 +45,8 @@ int devices(const DevicesRequest& request) {
       continue;
     }
     fmt::print("{}  {}\n", location.text(), processor.empty() ? "processor" : processor);
-    fmt::print("  {} core{} for this process, of {}; {} of memory available; {} types of operator\n",
-               Runtime::available_cores(), Runtime::available_cores() == 1 ? "" : "s",
+    fmt::print("  {} for this process, of {}; {} of memory available; {} types of operator\n",
+               counted_text(Runtime::available_cores(), "core"),
                std::max(machine_cores, Runtime::available_cores()), bytes_text(memory),
                runtime.cpu_kernels().types().size());
   }

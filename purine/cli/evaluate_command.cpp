@@ -12,6 +12,7 @@
 #include "purine/cli/job_target.h"
 #include "purine/cli/json_object.h"
 #include "purine/cli/launch.h"
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/core/json_helpers.h"
 #include "purine/core/one_line.h"
@@ -84,7 +85,7 @@ void print_report(const EvaluateRequest& request, const train::ParallelSetup& se
   fmt::print("checkpoint     {}\n", one_line(path.string()));
   if (setup.is_divided()) fmt::print("devices        {}\n", setup.text());
   fmt::print("test accuracy  {} of {} (loss {:.4f})\n", train::percent_text(report.accuracy),
-             train::counted_text(report.images, "image"), report.loss);
+             counted_text(report.images, "image"), report.loss);
   if (report.top5) fmt::print("within first 5 {}\n", train::percent_text(*report.top5));
   for (const data::SkippedImages::Entry& entry : skipped) {
     fmt::print("left out {}: {}\n", one_line(entry.path), one_line(entry.reason));

@@ -11,7 +11,7 @@
 #include "purine/cli/output_path.h"
 #include "purine/cli/progress_line.h"
 #include "purine/cli/simulated_target.h"
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/io/atomic_file.h"
 #include "purine/train/planner.h"

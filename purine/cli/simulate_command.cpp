@@ -15,7 +15,7 @@
 #include "purine/cli/output_path.h"
 #include "purine/cli/progress_line.h"
 #include "purine/cli/simulated_target.h"
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/core/one_line.h"
 #include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
@@ -104,8 +104,8 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
                 const train::SimulatedImages& images) {
   const sim::SimulationResult& result = job.result;
   fmt::print("{}: {} parameters, batch {}, images {} x {} x {}, {} classes{}\n",
-             one_line(request.target.target), train::count_text(job.parameters), job.batch,
-             images.image.channels, images.image.height, images.image.width, images.classes,
+             one_line(request.target.target), count_text(job.parameters), job.batch, images.image.channels,
+             images.image.height, images.image.width, images.classes,
              images.are_known ? "" : " (the data set isn't here: what the model is made for)");
   fmt::print("{}: {}\n", one_line(cluster.name), job.setup);
   fmt::print("\nstep {:.3f} ms, {:.2f} images/s", result.step_seconds * 1e3, job.images_per_second);
@@ -116,7 +116,7 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
   }
   fmt::print("\n");
   if (result.messages > 0) {
-    fmt::print("{} messages with {} between hosts in a step\n", train::count_text(result.messages),
+    fmt::print("{} messages with {} between hosts in a step\n", count_text(result.messages),
                bytes_text(result.bytes_sent));
   }
   fmt::print("\n{:<20} {:>9} {:>12} {:>12} {:>12} {:>22}\n", "device", "computing", "transfers ms",
@@ -144,15 +144,15 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
   print_rest(result.links.size());
   if (request.target.costs) {
     fmt::print("\n{} of {} operators have measured costs\n",
-               train::count_text(static_cast<std::int64_t>(result.measured)),
-               train::count_text(static_cast<std::int64_t>(result.computing)));
+               count_text(static_cast<std::int64_t>(result.measured)),
+               count_text(static_cast<std::int64_t>(result.computing)));
   }
   const auto executions = static_cast<double>(result.executions);
   fmt::print(
       "\nsimulated {} executions of {} operators in {:.2f} s, {:.2f} us each; divided in {:.2f} s, frozen in "
       "{:.2f} s\n",
-      train::count_text(static_cast<std::int64_t>(result.executions)),
-      train::count_text(static_cast<std::int64_t>(result.operators)), result.simulate_seconds,
+      count_text(static_cast<std::int64_t>(result.executions)),
+      count_text(static_cast<std::int64_t>(result.operators)), result.simulate_seconds,
       1e6 * result.simulate_seconds / executions, job.divide_seconds, result.freeze_seconds);
 }
 

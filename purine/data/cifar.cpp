@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/data/dataset.h"
 #include "purine/data/file.h"
@@ -40,8 +41,8 @@ void append_records(const std::string& path, const RecordFormat& format, interna
   const std::size_t record = format.record_bytes();
   if (bytes.empty() || bytes.size() % record != 0) {
     throw Error(format.component,
-                fmt::format("has {} bytes, expected a multiple of {}: {} label byte{} and 32 x 32 x 3 values",
-                            bytes.size(), record, format.label_bytes, format.label_bytes == 1 ? "" : "s"))
+                fmt::format("has {} bytes, expected a multiple of {}: {} and 32 x 32 x 3 values",
+                            bytes.size(), record, counted_text(format.label_bytes, "label byte")))
         .at(path);
   }
   for (std::size_t begin = 0; begin < bytes.size(); begin += record) {

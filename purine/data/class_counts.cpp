@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "purine/core/amount_text.h"
 #include "purine/core/one_line.h"
 
 namespace purine::data {
@@ -61,9 +62,9 @@ std::vector<std::string> doubts_about(std::span<const std::string> class_names,
   std::size_t small = 0;
   for (std::size_t label = 0; label < counts.size(); ++label) {
     if (counts[label] == 0 || counts[label] > *middle / far || ++small > most_ranges) continue;
-    doubts.push_back(fmt::format("{} has {} image{}, and half of the classes have {} or more",
-                                 class_text(label, class_names[label]), counts[label],
-                                 counts[label] == 1 ? "" : "s", *middle));
+    doubts.push_back(fmt::format("{} has {}, and half of the classes have {} or more",
+                                 class_text(label, class_names[label]), counted_text(counts[label], "image"),
+                                 *middle));
   }
   if (small > most_ranges) {
     doubts.push_back(fmt::format("{} more classes are as small", small - most_ranges));

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/data/dataset.h"
 #include "purine/data/file.h"
@@ -88,9 +89,8 @@ IdxFile read_idx(const std::string& path, Kind kind) {
     const std::uint32_t magic = read_number();
     const std::uint32_t expected_magic = 0x800U + static_cast<std::uint32_t>(rank);
     if (magic != expected_magic) {
-      throw Error("idx",
-                  fmt::format("begins with 0x{:08x}, expected 0x{:08x}: unsigned bytes in {} dimension{}",
-                              magic, expected_magic, rank, rank == 1 ? "" : "s"));
+      throw Error("idx", fmt::format("begins with 0x{:08x}, expected 0x{:08x}: unsigned bytes in {}", magic,
+                                     expected_magic, counted_text(rank, "dimension")));
     }
     IdxFile file;
     std::uint64_t count = 1;

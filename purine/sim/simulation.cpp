@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/program/whole_graph.h"
 #include "purine/sim/simulated_rank.h"
@@ -107,8 +108,7 @@ void check_locations(Graph& graph, const Cluster& cluster) {
   const auto check = [&](Location location) {
     if (cluster.has(location)) return;
     throw Error("cluster", fmt::format("has no device {}", location.text()),
-                fmt::format("{} has {} host{}", cluster.name, cluster.hosts.size(),
-                            cluster.hosts.size() == 1 ? "" : "s"));
+                fmt::format("{} has {}", cluster.name, counted_text(cluster.hosts.size(), "host")));
   };
   std::set<Location> seen;
   for (std::uint32_t i = 0; i < graph.operator_count(); ++i) {

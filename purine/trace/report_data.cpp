@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/core/json_helpers.h"
 #include "purine/io/json_text.h"
 #include "purine/trace/memory_use.h"

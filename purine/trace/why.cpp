@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/trace/replay.h"
 
 namespace purine::trace {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 
+#include "purine/core/amount_text.h"
 #include "purine/io/json_text.h"
 #include "purine/trace/why.h"
 
@@ -61,8 +62,8 @@ std::string why_text(const Explanation& explanation) {
     fmt::format_to(std::back_inserter(text), format, std::forward<Arguments>(arguments)...);
     text += '\n';
   };
-  line("A step takes {:.3f} ms, over {} step{} of the trace.", 1000 * explanation.step_seconds,
-       explanation.steps, explanation.steps == 1 ? "" : "s");
+  line("A step takes {:.3f} ms, over {} of the trace.", 1000 * explanation.step_seconds,
+       counted_text(explanation.steps, "step"));
   if (explanation.dropped > 0) line("{} events found no room in the trace.", explanation.dropped);
   if (!explanation.has_dependencies) {
     line("The trace doesn't say what waits for what: the path below follows workers alone.");

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/core/shell_word.h"
 #include "purine/models/models.h"
@@ -198,9 +199,7 @@ data::ImageSize image_size(const Job& job, const data::Augmentation& augmentatio
     const auto count = static_cast<std::int64_t>(values->size());
     if (count <= 1 || count == channels) continue;
     throw JobMistake(
-        key,
-        fmt::format("has {} values, and the images have {} channel{}", count, channels,
-                    channels == 1 ? "" : "s"),
+        key, fmt::format("has {} values, and the images have {}", count, counted_text(channels, "channel")),
         channels == 1 ? "give one value, or set channels = 3" : "give one value, or one for each");
   }
   try {
@@ -236,8 +235,8 @@ Task find_task(const Job& job, const data::Dataset& training_set) {
   if (!job.data.class_names.empty()) {
     if (static_cast<std::int64_t>(job.data.class_names.size()) < set_classes) {
       throw JobMistake("data.class_names",
-                       fmt::format("has {} name{}, and the data set {} classes", job.data.class_names.size(),
-                                   job.data.class_names.size() == 1 ? "" : "s", set_classes));
+                       fmt::format("has {}, and the data set {} classes",
+                                   counted_text(job.data.class_names.size(), "name"), set_classes));
     }
     task.class_names = job.data.class_names;
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/core/error.h"
 #include "purine/ops/copy.h"
 
@@ -75,8 +75,8 @@ std::string PlacedGraph::memory_text() const {
   if (fit_.bytes == fit_.bytes_before) return {};
   std::vector<std::string> ways;
   if (const std::size_t count = fit_.operators.size(); count > 0) {
-    ways.push_back(fmt::format("{} operator{} run{} again for the backward pass", count,
-                               count == 1 ? "" : "s", count == 1 ? "s" : ""));
+    ways.push_back(fmt::format("{} run{} again for the backward pass", counted_text(count, "operator"),
+                               count == 1 ? "s" : ""));
   }
   if (fit_.storage_distance < SessionOptions().storage_distance) ways.push_back("storage is reused sooner");
   return fmt::format("to fit into the memory limit, {}: a step needs {} instead of {}",

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "purine/core/bytes_text.h"
+#include "purine/core/amount_text.h"
 #include "purine/core/one_line.h"
 
 namespace purine::train {
@@ -34,10 +34,6 @@ std::string wait_text(double share) {
 
 }  // namespace
 
-std::string counted_text(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
-}
-
 std::string duration_text(double seconds) {
   if (!(seconds < 1e9)) return "?";
   if (seconds < 9.95) return fmt::format("{:.1f} s", std::max(seconds, 0.0));
@@ -45,12 +41,6 @@ std::string duration_text(double seconds) {
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
-std::string count_text(std::int64_t count) {
-  std::string text = std::to_string(count);
-  for (std::size_t i = text.size(); i > 3 + (count < 0 ? 1u : 0u);) text.insert(i -= 3, ",");
-  return text;
 }
 
 std::string percent_text(double share) {

@@ -11,12 +11,8 @@
 
 namespace purine::train {
 
-/// `1 step`, `1,234 steps`: the noun takes an s where there are not one of it.
-std::string counted_text(std::int64_t count, std::string_view noun);
 /// `48 s`, `3:05`, `2:07:09`: seconds, minutes and seconds, or hours.
 std::string duration_text(double seconds);
-/// `1,234,567`.
-std::string count_text(std::int64_t count);
 /// `91.42%`.
 std::string percent_text(double share);
 /// `12.3 s of transfers, 96.2% of it under operators, 0.5 s exposed; sent 244.4 MB, received 244.4 MB`.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "purine/core/amount_text.h"
 #include "purine/core/shell_word.h"
 #include "purine/data/class_counts.h"
 #include "purine/session/agreement.h"
@@ -39,16 +40,16 @@ std::vector<std::string> notes_at_start(const Job& job, const RunData& data, std
                                 fmt::join(doubts, "; "), shell_word(job.data.folder)));
   }
   if (job.trace.steps > 0 && job.trace.first_step >= data.total_steps) {
-    notes.push_back(
-        fmt::format("no step will be traced: trace.first_step is {}, and the run ends after {} steps",
-                    job.trace.first_step, data.total_steps));
+    notes.push_back(fmt::format("no step will be traced: trace.first_step is {}, and the run ends after {}",
+                                job.trace.first_step, counted_text(data.total_steps, "step")));
   }
   if (step >= data.total_steps) {
     // A learning rate that falls over the whole run has none left for more.
     const bool may_go_on = job.optimizer.schedule == "constant" || job.optimizer.schedule == "step";
-    notes.push_back(fmt::format(
-        "the run is complete: all of its {} steps were done before, and nothing is left to train{}", step,
-        may_go_on ? "; more train.epochs or train.steps go on" : ""));
+    notes.push_back(
+        fmt::format("the run is complete: all of its {} {} done before, and nothing is left to train{}",
+                    counted_text(step, "step"), step == 1 ? "was" : "were",
+                    may_go_on ? "; more train.epochs or train.steps go on" : ""));
   }
   return notes;
 }
