@@ -40,6 +40,17 @@ CLI::Validator whole(std::int64_t least, std::int64_t greatest) {
       "");
 }
 
+CLI::Validator one_of(const std::vector<std::string>& names) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+        const std::string near = nearest(text, names);
+        return fmt::format("must be one of {}, got {}{}", fmt::join(names, ", "), text,
+                           near.empty() ? "" : fmt::format(" (did you mean {}?)", near));
+      },
+      fmt::format("{{{}}}", fmt::join(names, ",")));
+}
+
 CommandLine::CommandLine() : app_("Trains neural networks on this machine's devices.", "purine") {
   app_.set_version_flag("--version", fmt::format("purine {}\n", build_id()),
                         "print the version and, where it is known, the commit it was built from");
@@ -220,7 +231,7 @@ void CommandLine::add_graph() {
   CLI::Option* format = command->add_option_function<std::string>(
       "--format", [this](const std::string& name) { graph_.format = graph_format(name); },
       "text, dot, json or svg; default: text");
-  format->check(CLI::IsMember({"text", "dot", "json", "svg"}))->type_name("FORMAT");
+  format->check(one_of({"text", "dot", "json", "svg"}))->type_name("FORMAT");
   command
       ->add_flag_callback(
           "--json", [this] { graph_.format = GraphFormat::json; }, "print one JSON object, as --format json")

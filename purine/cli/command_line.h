@@ -24,6 +24,9 @@ inline constexpr std::int64_t most_pixels = 1 << 14;  // of a side
 /// A check of whole numbers that adds nothing to the help text.
 CLI::Validator whole(std::int64_t least, std::int64_t greatest = std::numeric_limits<std::int64_t>::max());
 
+/// A check of names, which the help text lists.
+CLI::Validator one_of(const std::vector<std::string>& names);
+
 /// Everything that CLI11 writes into, and the application that does.
 class CommandLine {
  public:

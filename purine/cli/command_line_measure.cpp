@@ -102,17 +102,17 @@ void CommandLine::add_bench() {
   command->add_option("--by", bench_.by, "what makes one line of --ops: path (default), shape or type")
       ->type_name("WHAT")
       ->needs(ops)
-      ->check(CLI::IsMember({"path", "shape", "type"}));
+      ->check(one_of({"path", "shape", "type"}));
   command->add_option("--save", bench_.save, "write what each operator takes to a file, for simulations")
       ->type_name("FILE");
   command->add_option("--scheduling", bench_.scheduling, "auto, side_by_side or divided, as train.scheduling")
       ->type_name("HOW")
-      ->check(CLI::IsMember({"auto", "side_by_side", "divided"}));
+      ->check(one_of({"auto", "side_by_side", "divided"}));
   command
       ->add_option("--convolutions", bench_.convolutions,
                    "fastest, measured or direct, as train.convolutions")
       ->type_name("HOW")
-      ->check(CLI::IsMember({"fastest", "measured", "direct"}));
+      ->check(one_of({"fastest", "measured", "direct"}));
   command
       ->add_option("--memory-limit", bench_.memory_limit,
                    "megabytes that a step may need, as train.memory_limit")
@@ -120,7 +120,7 @@ void CommandLine::add_bench() {
       ->check(megabytes());
   command->add_option("--optimizer", bench_.optimizer, "the update rule; default: momentum")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"sgd", "momentum", "nesterov", "adam", "adamw"}));
+      ->check(one_of({"sgd", "momentum", "nesterov", "adam", "adamw"}));
   add_run_options(command, bench_.run);
   add_scheme_options(command, bench_.run);
   command->add_flag("--json", bench_.json, "print one JSON object");

@@ -24,6 +24,11 @@ class UsageTest(CommandTest):
                          "--help")
         self.assertIn("--batch: must be a whole number from 1 to 1048576, got many",
                       self.error_of("bench", "lenet", "--batch", "many", status=2))
+        self.assertEqual(self.error_of("bench", "lenet", "--scheduling", "devided", status=2),
+                         "[command] purine bench: --scheduling: must be one of auto, side_by_side, divided, got devided (did you mean "
+                         "divided?); hint: see purine bench --help")
+        self.assertIn("--format: must be one of text, dot, json, svg, got pdf; hint: ",
+                      self.error_of("graph", "lenet", "--format", "pdf", status=2))
         for text in ("3,x,4", "3,224", "3,0,4", "3,99999999999,9", "3,224,99999999999999999999"):
             self.assertIn(f"--image: must be like 3,224,224, each from 1 to 16384, got {text}",
                           self.error_of("bench", "lenet", "--image", text, status=2))
