@@ -73,6 +73,7 @@ struct Job {
     std::string mesh = {};
     std::vector<double> shares = {};
     std::string all_reduce = "auto";
+    std::string gradient_format = "f32";
     std::string update = "everywhere";
     std::vector<std::string> output_layers = {};
     std::vector<std::string> input_layers = {};

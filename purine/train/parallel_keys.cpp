@@ -55,6 +55,15 @@ std::vector<JobKey> parallel_keys() {
        .choices = {"auto", "central", "sharded", "ring", "tree"},
        .on_resume = may_change},
       {.section = "parallel",
+       .name = "gradient_format",
+       .help =
+           "In which format gradients are sent to be summed: as they are, or as two bytes a number, which "
+           "halves what a slow network carries. `f16` rounds to 2^-11 of a number and overflows above "
+           "65504, `bf16` rounds to 2^-8 of it. Those two only with `all_reduce = \"auto\"`.",
+       .member = member(&Job::parallel, &Parallel::gradient_format),
+       .choices = {"f32", "f16", "bf16"},
+       .on_resume = may_change},
+      {.section = "parallel",
        .name = "update",
        .help = "Scheme `data`: all devices update all variables, or each variable is updated by one device, "
                "which sends it to the others.",

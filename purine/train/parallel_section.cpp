@@ -74,7 +74,7 @@ const Scheme& choose_scheme(const LoadedJob& loaded, std::size_t devices) {
 
 // The keys that mean something wherever anything is divided.
 bool is_for_all_divided(std::string_view key) {
-  return key == "mesh" || key == "all_reduce" || key == "bucket_kib";
+  return key == "mesh" || key == "all_reduce" || key == "gradient_format" || key == "bucket_kib";
 }
 
 void check_keys(const LoadedJob& loaded, const Scheme& scheme) {
@@ -95,6 +95,14 @@ void check_keys(const LoadedJob& loaded, const Scheme& scheme) {
                            : fmt::format("{} {} it", fmt::join(others, ", "),
                                          others.size() == 1 ? "is the scheme that takes" : "take"));
   }
+}
+
+void check_gradient_format(const LoadedJob& loaded) {
+  const Job::Parallel& keys = loaded.job.parallel;
+  if (keys.gradient_format == "f32" || keys.all_reduce == "auto") return;
+  throw loaded.error("parallel.gradient_format",
+                     fmt::format("is \"{}\", and all_reduce = \"{}\"", keys.gradient_format, keys.all_reduce),
+                     "narrow gradients are summed in the cheapest way: leave all_reduce out");
 }
 
 parallel::Mesh make_mesh(const LoadedJob& loaded, const Scheme& scheme, std::vector<Location> devices) {
@@ -200,6 +208,12 @@ parallel::AllReduce find_all_reduce(std::string_view name) {
   return {};  // the cheapest
 }
 
+parallel::Wire find_wire(std::string_view format) {
+  if (format == "f16") return ops::NarrowFormat::f16;
+  if (format == "bf16") return ops::NarrowFormat::bf16;
+  return {};  // as they are
+}
+
 }  // namespace
 
 void leave_out_of_other_schemes(LoadedJob& loaded, const std::set<std::string>& set_beside) {
@@ -270,6 +284,7 @@ std::string local_devices_text(const std::vector<Location>& devices, std::int32_
 parallel::PartitionOptions ParallelSetup::partition_options() const {
   const Job::Parallel& keys = loaded.job.parallel;
   return {.all_reduce = find_all_reduce(keys.all_reduce),
+          .gradient_wire = find_wire(keys.gradient_format),
           .bucket_bytes = static_cast<std::size_t>(keys.bucket_kib) << 10U,
           .synchronize_batch_normalization = keys.synchronized_batch_normalization};
 }
@@ -308,6 +323,7 @@ ParallelSetup parallel_setup(const LoadedJob& loaded, int ranks) {
   std::vector<Location> devices = find_devices(loaded, ranks);
   const Scheme& scheme = choose_scheme(loaded, devices.size());
   check_keys(loaded, scheme);
+  check_gradient_format(loaded);
   parallel::Mesh mesh = make_mesh(loaded, scheme, std::move(devices));
   set_shares(loaded, mesh);
   check_stage_shares(loaded, scheme, mesh);

@@ -126,6 +126,8 @@ class Planner {
     parallel.synchronized_batch_normalization =
         find_scheme(parallel.scheme).takes("synchronized_batch_normalization") &&
         loaded_.job.parallel.synchronized_batch_normalization;
+    const bool may_narrow = parallel.scheme != "single" && parallel.all_reduce == "auto";
+    parallel.gradient_format = may_narrow ? loaded_.job.parallel.gradient_format : "f32";
     job.job.parallel = std::move(parallel);
     job.origins["parallel.devices"] = "--cluster";
     return job;
@@ -354,6 +356,7 @@ class Planner {
     std::string text = parallel.scheme;
     if (!parallel.mesh.empty()) text += " " + parallel.mesh;
     if (parallel.all_reduce != "auto") text += ", all_reduce = " + parallel.all_reduce;
+    if (parallel.gradient_format != "f32") text += ", gradients as " + parallel.gradient_format;
     if (parallel.update != "everywhere") text += ", update = " + parallel.update;
     if (!parallel.output_layers.empty()) {
       text += fmt::format(", {} by output", fmt::join(parallel.output_layers, " and "));

@@ -145,6 +145,9 @@ SchemeCheck::SchemeCheck(Runtime& runtime, LoadedJob loaded, SchemeCheckOptions 
         "default, several devices do not compute what one does; a pipeline takes those of each micro-batch, "
         "and is left out");
   }
+  if (const std::string& format = loaded_.job.parallel.gradient_format; format != "f32") {
+    notes_.push_back(fmt::format("gradients are sent as they are here; {} rounds them on their way", format));
+  }
   expected_ = run_with(alone());
   if (normalizes_batches_) measure_magnification();
 }
@@ -181,6 +184,7 @@ Job::Parallel SchemeCheck::own_section() const {
   own.devices = devices_text(devices_);
   own.mesh = setup.mesh.text();
   own.synchronized_batch_normalization = normalizes_batches_;
+  own.gradient_format = "f32";
   return own;
 }
 

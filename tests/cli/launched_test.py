@@ -173,6 +173,20 @@ class RanksTest(LaunchedTest):
         self.assertEqual(len({name[0] for name in sent}), 2, "both ways")
         self.assertEqual([name for name in sent if received[name] < sent[name]], [])
 
+    def test_gradients_may_be_sent_in_two_bytes_a_number(self):
+        self.write_lenet()
+        self.purine("train", "job.toml", "--run-folder", "one")
+        sent = {}
+        for name in ("f32", "f16", "bf16"):
+            output, _ = self.ranks(2, "train", "job.toml", "--json", "--run-folder", name, "--set", f"parallel.gradient_format={name}")
+            sent[name] = json.loads(output.splitlines()[-1])["ranks"][1]["bytes_sent"]
+        self.assertLess(sent["f16"], 0.51 * sent["f32"])
+        self.assertEqual(sent["bf16"], sent["f16"])
+        self.assertLessEqual(self.difference("f32", "one"), 1e-6)
+        for name, most in (("f16", 1e-3), ("bf16", 1e-2)):
+            self.assertGreater(self.difference(name, "one"), self.difference("f32", "one"), name)
+            self.assertLess(self.difference(name, "one"), most, name)
+
     def test_json_lines_tell_of_the_ranks(self):
         self.write_lenet()
         output, _ = self.ranks(2, "train", "job.toml", "--json")

@@ -182,6 +182,12 @@ class ParallelTest(CommandTest):
         self.assertTrue(report["notes"][0].startswith("momentum stands in for adam, "))
         self.assertTrue(report["notes"][1].startswith("batch normalisation takes the statistics of all samples here"))
 
+    def test_check_sends_gradients_as_they_are(self):
+        self.write_lenet(parallel={"devices": "emu:0-1", "gradient_format": "f16"})
+        report = self.purine("check", "job.toml", "--schemes", "--steps", "1", "--json").json()
+        self.assertTrue(report["passed"])
+        self.assertEqual(report["notes"], ["gradients are sent as they are here; f16 rounds them on their way"])
+
     def test_check_tries_a_job_out(self):
         self.write_lenet(parallel={"scheme": "sharded", "devices": "emu:0-1"})
         report = self.purine("check", "job.toml", "--json").json()

@@ -340,6 +340,7 @@ TEST(JobFileTest, EveryKeySurvivesBeingWrittenAndRead) {
                   .mesh = "data=2,model=2",
                   .shares = {3, 1},
                   .all_reduce = "tree",
+                  .gradient_format = "bf16",
                   .output_layers = {"a \"quoted\" one", ""},
                   .input_layers = {"fc2"},
                   .synchronized_batch_normalization = true};

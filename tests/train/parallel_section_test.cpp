@@ -172,6 +172,26 @@ TEST(ParallelSectionTest, BucketsAreInKibibytes) {
   EXPECT_EQ(setup_of(two + "bucket_kib = 0\n").partition_options().bucket_bytes, 0U);
 }
 
+TEST(ParallelSectionTest, GradientsAreSentAsTheyAreUnlessTheJobSaysOtherwise) {
+  const std::string two = "devices = \"emu:0-1\"\n";
+  EXPECT_EQ(setup_of(two).partition_options().gradient_wire, std::nullopt);
+  EXPECT_EQ(
+      setup_of(two + "gradient_format = \"f32\"\nall_reduce = \"ring\"\n").partition_options().gradient_wire,
+      std::nullopt);
+  EXPECT_EQ(setup_of(two + "gradient_format = \"f16\"\n").partition_options().gradient_wire,
+            ops::NarrowFormat::f16);
+  EXPECT_EQ(
+      setup_of(two + "gradient_format = \"bf16\"\nscheme = \"sharded\"\n").partition_options().gradient_wire,
+      ops::NarrowFormat::bf16);
+  EXPECT_EQ(section_mistake(two + "gradient_format = \"f16\"\nall_reduce = \"ring\"\n"),
+            "[job] job.toml:7: parallel.gradient_format is \"f16\", and all_reduce = \"ring\"; hint: narrow "
+            "gradients are summed in the cheapest way: leave all_reduce out");
+  EXPECT_EQ(
+      section_mistake("gradient_format = \"f16\"\n"),
+      "[job] job.toml:6: parallel.gradient_format does not go with scheme = \"single\"; hint: one device "
+      "divides nothing");
+}
+
 TEST(ParallelSectionTest, OneDeviceInPlaceOfSeveralDropsTheRest) {
   const LoadedJob grid = job_with("devices = \"emu:0-3\"\nscheme = \"tensor\"\nmesh = \"data=2,model=2\"\n");
   EXPECT_EQ(parallel_setup(with_devices(grid, "cpu:0", "--devices cpu:0")).text(), "cpu:0");
