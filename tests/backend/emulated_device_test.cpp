@@ -6,11 +6,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <latch>
 #include <mutex>
 #include <numeric>
 #include <vector>
 
 #include "purine/core/error.h"
+#include "tests/support/watchdog.h"
 
 namespace purine::emu {
 namespace {
@@ -137,6 +139,32 @@ TEST_F(EmulatedDeviceTest, AFailureSticksToItsQueueAndToThoseThatWaitForIt) {
   EXPECT_EQ(listener.error(1), nullptr);
   EXPECT_THROW(std::rethrow_exception(listener.error(2)), Error) << "the cause is told once";
   EXPECT_THROW(std::rethrow_exception(listener.error(3)), QueueFailed);
+}
+
+TEST_F(EmulatedDeviceTest, NoCallWaitsForWhatWasEnqueued) {
+  const Watchdog watchdog;
+  EmulatedDevice device({0, DeviceKind::emu, 0}, map_, {.memory = 1 << 20});
+  const auto first = device.make_queue();
+  const auto second = device.make_queue();
+  const auto event = device.make_event();
+  std::byte* const memory = device.allocate(64);
+  Listener listener;
+  std::latch all_enqueued(1);
+  std::byte value{7};
+  std::byte read{};
+  // Only when everything below is enqueued does the queue come past its first work.
+  first->launch({[&](void*) { all_enqueued.wait(); }, 0});
+  first->copy(memory, &value, 1);
+  first->record(*event);
+  second->wait(*event);
+  second->copy(&read, memory, 1);
+  second->notify(listener, 1);
+  first->notify(listener, 2);
+  EXPECT_FALSE(event->query());
+  EXPECT_TRUE(listener.tags().empty());
+  all_enqueued.count_down();
+  listener.wait_for(2);
+  EXPECT_EQ(read, value);
 }
 
 TEST_F(EmulatedDeviceTest, CopiesTakeTheTimeOfTheLink) {

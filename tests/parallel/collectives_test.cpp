@@ -215,6 +215,21 @@ TEST(CheapestAllReduceTest, FollowsSizeAndNumber) {
   EXPECT_EQ(cheapest_all_reduce(4e6, 1024, link), Composition::tree);
 }
 
+TEST(InChunksTest, EachIsReducedByItself) {
+  Parts parts(2, {150});  // 600 bytes
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> numbers;
+  const auto central = [&](std::span<const Tensor> chunk, std::int64_t number) {
+    sizes.push_back(chunk.front().shape().elements());
+    numbers.push_back(number);
+    return central_all_reduce(chunk, number);
+  };
+  const std::vector<Tensor> sums = in_chunks(central, 256)(parts.tensors, 5);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{50, 50, 50}));
+  EXPECT_EQ(numbers, (std::vector<std::int64_t>{5, 6, 7}));
+  for (const Array& sum : parts.run(sums)) EXPECT_EQ(sum, parts.expected());
+}
+
 TEST(InChunksTest, CutsNothingThatIsSmallEnough) {
   Parts parts(2, {4});
   in_chunks(central_all_reduce, 16)(parts.tensors, 0);

@@ -17,6 +17,7 @@
 #include "purine/ops/reshape.h"
 #include "purine/ops/softmax.h"
 #include "purine/optim/optimizers.h"
+#include "purine/parallel/stages.h"
 #include "purine/session/runtime.h"
 #include "tests/parallel/compare.h"
 #include "tests/parallel/devices.h"
@@ -62,6 +63,31 @@ TEST(PipelineTest, EqualsOneLocation) {
         if (HasFailure()) return;
       }
     }
+  }
+}
+
+TEST(PipelineTest, MayBeCutAtAnyEdge) {
+  std::vector<std::uint32_t> forward;
+  {
+    ResidualNetwork net(5);
+    const Stages all = assign_stages(net.graph, 1, estimated_cost);
+    for (std::uint32_t i = 0; i < all.phases.size(); ++i) {
+      if (all.phases[i] == Phase::forward) forward.push_back(i);
+    }
+  }
+  ASSERT_GT(forward.size(), 15U);
+  for (std::size_t i = 0; i + 1 < forward.size(); ++i) {
+    ResidualNetwork net(5);
+    SCOPED_TRACE("behind " + net.graph.op(forward[i]).path());
+    // Nothing else costs anything, so that the cut is between these two.
+    const auto cost = [&](Operator op) {
+      return op.index() == forward[i] || op.index() == forward[i + 1] ? 1.0 : 0.0;
+    };
+    const Stages cut = assign_stages(net.graph, 2, cost);
+    EXPECT_EQ(cut.operators[forward[i]], 0);
+    EXPECT_EQ(cut.operators[forward[i + 1]], 1);
+    Partitioned parts = pipeline(net.graph, stages(2), {.micro_batches = 2, .cost = cost});
+    expect_same(net.graph, parts, 1, 1e-12, 7);
   }
 }
 

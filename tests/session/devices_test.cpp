@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -8,6 +11,7 @@
 #include "purine/core/error.h"
 #include "purine/session/session.h"
 #include "tests/support/mix_operator.h"
+#include "tests/support/watchdog.h"
 
 namespace purine {
 namespace {
@@ -78,6 +82,50 @@ TEST(SessionDevicesTest, AFailureOnADeviceIsReportedWithItsPlace) {
   }
   EXPECT_EQ(steps, 3);
   EXPECT_EQ(text, "[mix] mix on 0/emu:1: was told to fail (iteration 3)");
+}
+
+/// The only worker issues what all devices do, and goes on: their kernels end when it has run an operator of
+/// its own, which comes last.
+TEST(SessionDevicesTest, TheOnlyWorkerWaitsForNoDevice) {
+  const Watchdog watchdog;
+  constexpr int devices = 12;
+  constexpr std::int64_t host = 99;  // the salt of the worker's operator
+  constexpr std::int64_t steps = 3;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::int64_t begun = 0;  // kernels of devices
+  std::int64_t ran = 0;    // operators of the worker
+  Runtime runtime(
+      {.workers = 1, .devices = parse_devices("emu:0-11"), .emulated = {.memory = std::size_t{1} << 20U}});
+  runtime.cpu_kernels().add("mix", [&](const BindContext& context) {
+    const bool is_host = context.as<test::Mix>().options().salt == host;
+    const bool is_end = !context.inputs.empty();
+    return make_kernel([&, is_host, is_end](const KernelCall& call) {
+      *call.output<std::int64_t>(0) = call.iteration;
+      if (is_end) return;
+      std::unique_lock lock(mutex);
+      (is_host ? ran : begun) += 1;
+      changed.notify_all();
+      const std::int64_t turn = call.iteration + 1;
+      const bool met = changed.wait_for(lock, std::chrono::seconds(30),
+                                        [&] { return is_host ? begun == turn * devices : ran >= turn; });
+      if (!met) throw Error("mix", is_host ? "a device has not begun" : "the worker does not come");
+    });
+  });
+  Graph graph;
+  std::vector<Tensor> ends;
+  for (int device = 0; device < devices; ++device) {
+    const auto placement = graph.at({0, DeviceKind::emu, device});
+    ends.push_back(mix(graph, {}, {.salt = device}).output());
+  }
+  for (Tensor& end : ends) end = ops::copy(end, Location{});
+  ends.push_back(mix(graph, {}, {.salt = host}).output());
+  graph.watch(mix(graph, ends, {}).output());
+  Session session(runtime, graph, {.window = 1});
+  session.run_steps(steps);
+  session.drain();
+  EXPECT_EQ(ran, steps);
+  EXPECT_EQ(begun, steps * devices);
 }
 
 /// Twelve devices with a chain of short operators each: operators are issued before the one that they follow

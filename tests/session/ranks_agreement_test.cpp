@@ -55,6 +55,22 @@ TEST(RanksAgreementTest, AGraphThatEndsEarlierIsRefused) {
   }
 }
 
+TEST(RanksAgreementTest, AnotherTypeOfATensorIsADifference) {
+  const Watchdog watchdog;
+  net::InProcessHub hub(2);
+  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
+    const auto runtime = make_runtime(endpoint, 1);
+    Graph graph;
+    graph.input("x", {{2}, endpoint.rank() == 0 ? DType::f32 : DType::f64});
+    const Session session(*runtime, graph);
+  });
+  EXPECT_EQ(
+      errors[0],
+      "[session] x: rank 0 has 'input x: f32[2] @0/cpu:0', rank 1 has 'input x: f64[2] @0/cpu:0'; hint: "
+      "every process must build the same graph");
+  EXPECT_EQ(errors[0], errors[1]);
+}
+
 TEST(RanksAgreementTest, DifferentSeedsAndRunsAreRefused) {
   const Watchdog watchdog;
   net::InProcessHub hub(2);
