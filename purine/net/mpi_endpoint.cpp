@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <future>
 #include <limits>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "purine/core/error.h"
 #include "purine/net/transport/all_gather.h"
 #include "purine/net/transport/messenger.h"
+#include "purine/net/transport/pace.h"
 #include "purine/net/transport/progress.h"
 
 namespace purine::net {
@@ -106,6 +108,7 @@ class ProgressEndpoint final : public Endpoint {
   void observe(std::shared_ptr<TransferObserver> observer) override {
     progress_->observe(std::move(observer));
   }
+  void fit_to(double bytes_per_second) override { progress_->fit_to(bytes_per_second); }
 
  private:
   void check_peer(const Message& message) const {
@@ -128,7 +131,8 @@ std::unique_ptr<Endpoint> connect(const std::function<std::unique_ptr<Messenger>
 }
 
 std::unique_ptr<Endpoint> connect_mpi(const ConnectionOptions& options) {
-  return connect([bytes = options.chunk_bytes] { return start_mpi(bytes); }, options);
+  const std::size_t largest = std::max(options.chunk_bytes, largest_chunk);
+  return connect([largest] { return start_mpi(largest); }, options);
 }
 
 }  // namespace purine::net

@@ -188,6 +188,9 @@ std::vector<Link> measure_links(Endpoint& endpoint) {
     links[i].latency = std::stod(all[i].substr(space));
     links[(i + all.size() - 1) % all.size()].bytes_per_second = std::stod(all[i].substr(0, space));
   }
+  endpoint.fit_to(std::min_element(links.begin(), links.end(), [](const Link& one, const Link& other) {
+                    return one.bytes_per_second < other.bytes_per_second;
+                  })->bytes_per_second);
   return links;
 }
 

@@ -90,6 +90,11 @@ class Endpoint {
   /// from the sender when a message begins, so that all ranks have one, or none. Those that move already end
   /// untold.
   virtual void observe(std::shared_ptr<TransferObserver> observer) = 0;
+
+  /// What the slowest link between the ranks carries, as it was measured: fits to it how much is on its way
+  /// at a time, so that an urgent message waits for little. A collective call: all ranks say the same before
+  /// they begin other messages, and have none under way.
+  virtual void fit_to(double bytes_per_second) = 0;
 };
 
 }  // namespace purine

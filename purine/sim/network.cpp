@@ -54,6 +54,10 @@ class Network::HostMessenger final : public net::Messenger {
     network_.card(host_).posted[{peer, slot}].push_back(ticket);
   }
   void withdraw(std::uint64_t) override { throw Error("network", "a simulated transfer can't be withdrawn"); }
+  void bound_unsent(std::size_t bytes) override {
+    double& buffer = network_.card(host_).options.buffer_bytes;
+    buffer = std::min(buffer, 2 * static_cast<double>(bytes));  // as much again is on its way
+  }
   bool sending() const override { return network_.card(host_).sending; }
   bool poll(net::MessengerListener&) override { return false; }
   void finish() override {}

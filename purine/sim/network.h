@@ -91,7 +91,7 @@ class Network final : public TimedAction, private Cores::Listener {
     Card(const CardOptions& card_options, std::unique_ptr<HostMessenger> host_messenger, const Clock& clock);
     ~Card();
 
-    const CardOptions options;
+    CardOptions options;
     const std::unique_ptr<HostMessenger> messenger;
     net::MessengerListener* listener = nullptr;
     OverlapMeter* both = nullptr;

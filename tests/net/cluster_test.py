@@ -1,5 +1,6 @@
 """Ranks on hosts of their own, with a network between them."""
 import os
+import re
 import time
 import unittest
 
@@ -26,7 +27,7 @@ class ClusterTest(OnCluster, ranks.RanksTest):
             raise
 
     def test_conforms_over_a_network(self):
-        checks = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "other_size", "observe"]
+        checks = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "fit", "other_size", "observe"]
         status, output, error = self.finish(self.start_cluster("check", *checks))
         self.assertEqual(status, 0, error)
         for rank in (0, 1):
@@ -38,6 +39,15 @@ class ClusterTest(OnCluster, ranks.RanksTest):
         self.assertEqual(status, 0, error)
         for rank in (0, 1):
             self.assertRegex(output, rf"(?m)^{rank} +host{rank + 1} +10\.77\.0\.{rank + 1} \(eth0\) +cpu:{rank} +8 ")
+
+    def test_the_system_keeps_what_goes_in_milliseconds(self):
+        status, output, error = self.finish(self.start_cluster("unsent", rate="200mbit"))
+        self.assertEqual(status, 0, error)
+        bounds = {rank: list(map(int, bounds.split())) for rank, bounds in re.findall(r"rank (\d) keeps ([\d ]+)", output)}
+        self.assertEqual(sorted(bounds), ["0", "1"])
+        for bound in bounds.values():
+            self.assertGreaterEqual(min(bound), 65536)
+            self.assertLess(max(bound), 500_000)  # not all that a buffer holds
 
     def test_pins_each_host_to_a_core_of_its_own(self):
         own = sorted(os.sched_getaffinity(0))

@@ -232,6 +232,30 @@ void links(Endpoint& endpoint) {
   }
 }
 
+/// Whatever the endpoints are fitted to, large messages arrive as they were sent.
+void fit(Endpoint& endpoint) {
+  constexpr std::uint32_t channel = 2500;
+  const int next = (endpoint.rank() + 1) % endpoint.size();
+  const int previous = (endpoint.rank() + endpoint.size() - 1) % endpoint.size();
+  std::int64_t version = 0;
+  for (const double bytes_per_second : {1e3, 1e10, 1e8}) {
+    endpoint.fit_to(bytes_per_second);
+    const auto message_of = [&](int rank) {
+      return content(static_cast<std::uint64_t>(100 * version + rank), 2'500'001);
+    };
+    const Bytes sent = message_of(endpoint.rank());
+    Bytes received(sent.size());
+    Results results;
+    endpoint.receive({previous, channel, version}, received.data(), received.size(), results, 0);
+    endpoint.send({next, channel, version}, sent.data(), sent.size(), 0, results, 1);
+    results.wait(2);
+    expect(results.error(0).empty() && results.error(1).empty(), results.error(0) + results.error(1));
+    expect(received == message_of(previous), fmt::format("message {} is another one", version));
+    ++version;
+    endpoint.all_gather("");
+  }
+}
+
 /// A message of another size than the memory is an error at both ends, and no more than that.
 void other_size(Endpoint& endpoint) {
   constexpr std::uint32_t channel = 2000;
@@ -377,6 +401,7 @@ const std::vector<EndpointCheck>& endpoint_checks() {
       {"gather", gather},
       {"announce", announce},
       {"links", links},
+      {"fit", fit},
       {"other_size", other_size},
       {"observe", observe},
       {"fail", fail},

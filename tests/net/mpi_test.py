@@ -4,7 +4,7 @@ import unittest
 
 import ranks
 
-CHECKS = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "other_size", "observe"]
+CHECKS = ["random_traffic", "begin_from_listener", "gather", "announce", "links", "fit", "other_size", "observe"]
 
 
 class MpiTest(ranks.RanksTest):

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "purine/core/error.h"
+#include "purine/net/transport/tcp_connections.h"
 
 namespace purine::net {
 namespace {
@@ -135,6 +136,8 @@ class MpiMessenger final : public Messenger {
       }
     }
   }
+
+  void bound_unsent(std::size_t bytes) override { bound_unsent_bytes(bytes); }
 
   bool sending() const override { return sends_ > 0; }
 

@@ -47,6 +47,9 @@ class Messenger {
   /// Withdraws the receives with this ticket: each still ends by one call of the listener. One whose chunk is
   /// on its way already ends when that has come.
   virtual void withdraw(std::uint64_t ticket) = 0;
+  /// Has the system take no more for a peer while it keeps so many bytes that have yet to be sent, where it
+  /// can be told. Holds for the connections that there are, so it is to be said again from time to time.
+  virtual void bound_unsent(std::size_t bytes) = 0;
   /// True if words or chunks are being sent.
   virtual bool sending() const = 0;
 

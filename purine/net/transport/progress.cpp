@@ -124,6 +124,10 @@ void Progress::begin_request(const Request& request) {
     transfers_->receive(*incoming);
   } else if (const auto* outgoing = std::get_if<Outgoing>(&request)) {
     transfers_->send(*outgoing);
+  } else if (const auto* pace = std::get_if<Pace>(&request)) {
+    pace_ = *pace;
+    transfers_->set_chunk_bytes(pace->chunk_bytes);
+    messenger_->bound_unsent(pace->unsent_bytes);
   } else if (phase_ == Phase::running) {
     tell_others(std::get<Words>(request));
   }
@@ -189,6 +193,7 @@ void Progress::check_others(Clock::time_point now) {
   heartbeat_->turn(now);
   if (heartbeat_->due(now)) {
     messenger_->send_words((rank_ + 1) % ranks, Words{.kind = Words::Kind::heartbeat}.encode());
+    if (pace_) messenger_->bound_unsent(pace_->unsent_bytes);  // of connections that are new
   }
   const int watched = (rank_ + ranks - 1) % ranks;
   if (heartbeat_->silent(now) && !departed_[static_cast<std::size_t>(watched)]) {

@@ -19,6 +19,7 @@
 #include "purine/net/mpi_endpoint.h"
 #include "purine/net/transport/heartbeat.h"
 #include "purine/net/transport/messenger.h"
+#include "purine/net/transport/pace.h"
 #include "purine/net/transport/transfers.h"
 #include "purine/net/transport/words.h"
 
@@ -53,10 +54,11 @@ class Progress final : private MessengerListener {
   /// end.
   bool leave();
   void observe(std::shared_ptr<TransferObserver> observer);
+  void fit_to(double bytes_per_second) { add(pace_of(bytes_per_second), true); }
 
  private:
   using Clock = Heartbeat::Clock;
-  using Request = std::variant<Incoming, Outgoing, Words>;
+  using Request = std::variant<Incoming, Outgoing, Words, Pace>;
   enum class Phase : std::uint8_t { running, departing, failing, failed, parting, done };
 
   bool wakes(std::size_t bytes) const;
@@ -111,6 +113,7 @@ class Progress final : private MessengerListener {
   SteadyClock clock_;
   std::unique_ptr<Messenger> messenger_;
   std::optional<Transfers> transfers_;
+  std::optional<Pace> pace_;  // once links are measured
   std::optional<Heartbeat> heartbeat_;
   Phase phase_ = Phase::running;
   std::vector<Request> taken_;

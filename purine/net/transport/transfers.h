@@ -73,6 +73,9 @@ class Transfers {
   void observe(std::shared_ptr<TransferObserver> observer) { observer_ = std::move(observer); }
   void beginning(int peer, const Words& words);
 
+  /// The size of chunks from now on. Nothing that is larger may be under way.
+  void set_chunk_bytes(std::size_t bytes) { options_.chunk_bytes = bytes; }
+
   /// Messages that this rank has sent to a peer since the start.
   std::int64_t sent(int peer) const {
     const auto known = peers_.find(peer);

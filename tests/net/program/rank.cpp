@@ -4,8 +4,13 @@
 //   middle:
 //                             `nothing`, or leaves by `return` or `exit`
 //   net_rank table            prints the table of ranks at rank 0, or `alone` where nothing has started it
+//   net_rank unsent           measures the links; prints how many bytes that have yet to be sent the system
+//                             keeps for each TCP connection
 // A failure is one line on standard error and status 1.
 #include <fmt/core.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,6 +62,23 @@ void check(Endpoint& endpoint, const std::vector<std::string>& names) {
     }
     say(fmt::format("rank {} passed {}", endpoint.rank(), one.name));
   }
+}
+
+/// Of all TCP connections of this process, by what the system says, a space before each.
+std::string unsent_bounds() {
+  std::string bounds;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename());
+    sockaddr_storage peer{};
+    socklen_t peer_size = sizeof(peer);
+    int bound = 0;
+    socklen_t size = sizeof(bound);
+    if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
+        ::getsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bound, &size) == 0) {
+      bounds += fmt::format(" {}", bound);
+    }
+  }
+  return bounds;
 }
 
 /// False if this rank leaves early.
@@ -102,6 +125,11 @@ int run(const std::vector<std::string>& arguments) {
     if (arguments[0] == "table") {
       const std::string table = net::describe_ranks(*endpoint, fmt::format("cpu:{}", endpoint->rank()), 8);
       if (endpoint->rank() == 0) fmt::print("{}", table);
+    }
+    if (arguments[0] == "unsent") {
+      net::measure_links(*endpoint);
+      endpoint->all_gather("");  // when this has come, so has what was said before
+      say(fmt::format("rank {} keeps{}", endpoint->rank(), unsent_bounds()));
     }
     return 0;
   } catch (const std::exception& error) {

@@ -44,6 +44,7 @@ class RecordingMessenger final : public Messenger {
     receives.push_back(ticket);
   }
   void withdraw(std::uint64_t ticket) override { calls.push_back(fmt::format("withdraw {}", ticket)); }
+  void bound_unsent(std::size_t) override {}
   bool sending() const override { return false; }
   bool poll(MessengerListener&) override { return false; }
   void finish() override {}
@@ -156,6 +157,19 @@ TEST_F(TransfersTest, TheMostUrgentMessageGivesTheNextChunk) {
   for (std::size_t i = 2; i < messenger.sends.size(); ++i) transfers.chunk_sent(messenger.sends[i]);
   EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 1 bytes 10", "send to 1: slot 1 bytes 5"}));
   EXPECT_EQ(listener.take(), (Texts{"3", "2", "4", "1"}));
+}
+
+TEST_F(TransfersTest, ChunksHaveTheSizeThatWasSetLast) {
+  transfers.set_chunk_bytes(15);
+  transfers.credit(1, credit(1, 35, 1));
+  send(1, 35, 9);
+  EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 1 bytes 15", "send to 1: slot 1 bytes 15"}));
+  transfers.chunk_sent(messenger.sends[0]);
+  EXPECT_EQ(messenger.take_calls(), (Texts{"send to 1: slot 1 bytes 5"}));
+  receive(2, 3, 20);
+  EXPECT_EQ(messenger.take_calls(),
+            (Texts{"receive from 2: slot 0 bytes 15", "receive from 2: slot 0 bytes 5",
+                   "credit to 2: channel 3 version 0 slot 0 bytes 20"}));
 }
 
 // Chunks on their way to rank 1, of a message that is long enough, after the next one has gone at a time.
