@@ -114,10 +114,10 @@ class Stream {
     return seconds_since(begin);
   }
 
-  static constexpr std::size_t bytes = std::size_t{4} << 20;
+  static constexpr std::size_t bytes = std::size_t{1} << 20;
 
  private:
-  static constexpr int under_way = 4;
+  static constexpr int under_way = 8;
 
   void wait(int count) { wait_all({{&arrivals_, count}, {&sends_, count}}); }
 
@@ -173,7 +173,7 @@ std::vector<Link> measure_links(Endpoint& endpoint) {
   Stream stream(endpoint);
   stream.run(1);  // a connection starts slowly
   double bytes_per_second = 0;
-  constexpr int most_messages = 64;
+  constexpr int most_messages = 256;
   for (int messages = 1; messages <= most_messages; messages *= 2) {
     const double seconds = stream.run(messages);
     bytes_per_second = static_cast<double>(Stream::bytes) * messages / seconds;

@@ -22,7 +22,7 @@ struct Link {
 };
 
 /// Measures the links from each rank to the next, by rank; the last one's is to rank 0. Takes about 0.3 s, or
-/// three messages of 4 MiB where that is longer, and fits the endpoints to the slowest (Endpoint::fit_to). A
+/// two messages of 1 MiB where that is longer, and fits the endpoints to the slowest (Endpoint::fit_to). A
 /// collective call of at least two ranks.
 std::vector<Link> measure_links(Endpoint& endpoint);
 
