@@ -42,34 +42,81 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Seconds a step, for each of a few blocks of steps. A block is timed from when nothing runs until nothing
-// runs again: the moments at which single steps reach the host say little while later ones are under way.
-// Where devices exchange data, the beginning and the end of a block hide less of it than its middle, so that
-// blocks are longer. Steps that are traced are one block: they overlap as in training.
-std::vector<double> run(Session& session, const BenchRequest& request, const Runtime& runtime,
-                        std::size_t devices) {
-  const std::int64_t most_blocks = devices > 1 ? 4 : 8;
-  const std::int64_t least_steps = devices > 1 ? 8 : 1;
+struct TimedSteps {
+  std::vector<double> seconds;     // a step, for each of a few blocks of steps
+  trace::TransferUsage transfers;  // in all of them, where there are other ranks
+};
+
+// The first step of a block, and the one after its last.
+std::int64_t block_begin(std::int64_t block, std::int64_t blocks, std::int64_t steps) {
+  return steps * block / blocks;
+}
+
+// On one device a block is timed from when nothing runs until nothing runs again: the moments at which single
+// steps end say little while later ones are under way. Steps that are traced are one block: they overlap as
+// in training.
+TimedSteps run_on_one_device(Session& session, const BenchRequest& request, bool is_traced) {
+  const std::int64_t blocks = is_traced ? 1 : std::clamp<std::int64_t>(request.steps, 1, 8);
   if (request.warm_up > 0) session.run_steps(request.warm_up);
-  if (runtime.transfer_meter() != nullptr) runtime.transfer_meter()->reset();
-  std::vector<double> seconds;
-  const std::int64_t blocks = request.trace || request.report
-                                  ? 1
-                                  : std::clamp<std::int64_t>(request.steps / least_steps, 1, most_blocks);
+  TimedSteps timed;
   for (std::int64_t block = 0; block < blocks; ++block) {
-    const std::int64_t steps = request.steps * (block + 1) / blocks - request.steps * block / blocks;
+    const std::int64_t steps =
+        block_begin(block + 1, blocks, request.steps) - block_begin(block, blocks, request.steps);
     const Clock::time_point begin = Clock::now();
     session.run_steps(steps);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() /
-                      static_cast<double>(steps));
+    timed.seconds.push_back(seconds_since(begin) / static_cast<double>(steps));
   }
-  return seconds;
+  return timed;
+}
+
+// Where devices exchange data, the end of a run hides little of it: a step is the time from when one has
+// ended to when the next one has, with others under way before and after. So the run goes on for a step more
+// than count, and blocks are longer.
+TimedSteps run_on_devices(Session& session, const BenchRequest& request, trace::TransferMeter* meter) {
+  const std::int64_t all = request.warm_up + request.steps + 1;
+  TimedSteps timed;
+  trace::TransferUsage before;
+  std::vector<Clock::time_point> ends;  // of the step before those that count, and of those
+  const auto note_end = [&] {
+    ends.push_back(Clock::now());
+    if (meter == nullptr) return;
+    if (ends.size() == 1) before = meter->usage();
+    timed.transfers = meter->usage().since(before);
+  };
+  if (meter != nullptr) meter->reset();
+  if (request.warm_up == 0) note_end();
+  std::int64_t ended = 0;
+  for ([[maybe_unused]] const Step& step : session.run({.steps = all})) {
+    ++ended;
+    if (ended >= request.warm_up && ended < all) note_end();
+  }
+  const std::int64_t blocks = std::clamp<std::int64_t>(request.steps / 8, 1, 4);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t first = block_begin(block, blocks, request.steps);
+    const std::int64_t last = block_begin(block + 1, blocks, request.steps);
+    const std::chrono::duration<double> seconds =
+        ends.at(static_cast<std::size_t>(last)) - ends.at(static_cast<std::size_t>(first));
+    timed.seconds.push_back(seconds.count() / static_cast<double>(last - first));
+  }
+  if (meter == nullptr) return timed;
+  // All steps exchange alike; when one ends, some messages of the next one have been counted.
+  const trace::TransferUsage whole = meter->usage();
+  const auto share = [&](std::int64_t count) { return count * request.steps / all; };
+  timed.transfers.messages_sent = share(whole.messages_sent);
+  timed.transfers.messages_received = share(whole.messages_received);
+  timed.transfers.bytes_sent = share(whole.bytes_sent);
+  timed.transfers.bytes_received = share(whole.bytes_received);
+  return timed;
 }
 
 // What rank 0 tells of a rank.
@@ -80,9 +127,10 @@ struct RankFigures {
   std::int64_t state_bytes = 0;  // of variables that are not learnt: the optimiser's, running statistics
 };
 
-RankFigures figures_of(const Session& session, Graph& graph, const Runtime& runtime) {
+RankFigures figures_of(const Session& session, Graph& graph, const Runtime& runtime,
+                       const trace::TransferUsage& transfers) {
   RankFigures figures;
-  if (runtime.transfer_meter() != nullptr) figures.transfers = runtime.transfer_meter()->usage();
+  figures.transfers = transfers;
   figures.peak_bytes = static_cast<std::int64_t>(session.peak_bytes());
   for (const Variable& variable : graph.variables()) {
     if (variable.location().rank != runtime.rank()) continue;
@@ -219,9 +267,12 @@ int bench(const BenchRequest& request, Launch& launch) {
   Session session(*runtime, placed->running(), options);
   const train::SchedulingReport scheduling = train::report_scheduling(session, *runtime, loaded, build);
   const double ready_seconds = std::chrono::duration<double>(Clock::now() - before).count();
-  const std::vector<double> times = run(session, request, *runtime, setup.devices().size());
+  const TimedSteps timed = setup.devices().size() > 1
+                               ? run_on_devices(session, request, runtime->transfer_meter())
+                               : run_on_one_device(session, request, traced_to.has_value());
+  const std::vector<double>& times = timed.seconds;
   const std::vector<RankFigures> ranks =
-      gather_values(launch.endpoint(), figures_of(session, placed->running(), *runtime));
+      gather_values(launch.endpoint(), figures_of(session, placed->running(), *runtime, timed.transfers));
   std::optional<trace::RunDescription> description;
   if (is_judged || (trace && !request.inference)) {
     description = train::describe_run(*runtime, setup, image, classes, launch.links());

@@ -16,6 +16,19 @@ TransferUsage& TransferUsage::operator+=(const TransferUsage& other) {
   return *this;
 }
 
+TransferUsage TransferUsage::since(const TransferUsage& earlier) const {
+  TransferUsage usage = *this;
+  usage.time -= earlier.time;
+  usage.computing -= earlier.computing;
+  usage.busy -= earlier.busy;
+  usage.overlapped -= earlier.overlapped;
+  usage.messages_sent -= earlier.messages_sent;
+  usage.messages_received -= earlier.messages_received;
+  usage.bytes_sent -= earlier.bytes_sent;
+  usage.bytes_received -= earlier.bytes_received;
+  return usage;
+}
+
 TransferMeter::TransferMeter(const Clock* clock)
     : clock_(clock != nullptr ? *clock : steady_clock_), now_(clock_.now()) {}
 

@@ -28,6 +28,8 @@ struct TransferUsage {
   }
 
   TransferUsage& operator+=(const TransferUsage& other);
+  /// What has come since an earlier moment of the same measurement.
+  TransferUsage since(const TransferUsage& earlier) const;
   bool operator==(const TransferUsage& other) const = default;
 };
 

@@ -74,6 +74,28 @@ TEST_F(TransferMeterTest, MeasuresTheUnionsAndWhatTheyHaveInCommon) {
   EXPECT_EQ(usage.bytes_received, 900);
 }
 
+TEST_F(TransferMeterTest, TellsWhatHasComeSinceAMoment) {
+  begin_operator(0);
+  begin_message(10, true);
+  end_message(15, true, 300);
+  begin_message(20, false);
+  clock.time = 1025;
+  const TransferUsage before = meter.usage();
+  end_operator(30);
+  end_message(40, false, 900);
+  begin_message(45, true);
+  end_message(50, true, 70);
+  const TransferUsage since = meter.usage().since(before);
+  EXPECT_EQ(since.time, 50 - 25);
+  EXPECT_EQ(since.computing, 30 - 25);
+  EXPECT_EQ(since.busy, 40 - 25 + 50 - 45);
+  EXPECT_EQ(since.overlapped, 30 - 25);
+  EXPECT_EQ(since.messages_sent, 1);
+  EXPECT_EQ(since.messages_received, 1);
+  EXPECT_EQ(since.bytes_sent, 70);
+  EXPECT_EQ(since.bytes_received, 900);
+}
+
 TEST_F(TransferMeterTest, CountsWhatIsUnderWayUpToNow) {
   begin_message(10, false);
   begin_operator(30);
