@@ -47,14 +47,15 @@ void at_all_ranks(Endpoint* endpoint, const std::function<void()>& function) {
   const std::vector<std::string> all = endpoint->all_gather(text);
   const auto failed = std::find_if(all.begin(), all.end(), [](const auto& each) { return !each.empty(); });
   if (failed == all.end()) return;
-  if (own == nullptr) {
-    const auto rank = static_cast<int>(failed - all.begin());
+  const auto rank = static_cast<int>(failed - all.begin());
+  const bool all_alike = first_other(all) == 0;
+  if (!all_alike && rank != endpoint->rank()) {
     throw RemoteError(rank, "at " + endpoint->host(rank) + ", " + *failed);
   }
   try {
     std::rethrow_exception(own);
   } catch (const Error& error) {
-    if (first_other(all) == 0) throw AgreedError(error, own);
+    if (all_alike) throw AgreedError(error, own);
     throw;
   }
 }

@@ -24,10 +24,10 @@ class AgreedError final : public Error {
   std::exception_ptr cause_;
 };
 
-/// Calls a function that may throw at some ranks and not at others. If it has at any, all throw: what it
-/// threw itself a rank throws again, as an AgreedError if they all say the same; a rank whose own call went
-/// well throws RemoteError. A collective call; the function makes none. Without an endpoint it is called, no
-/// more.
+/// Calls a function that may throw at some ranks and not at others. If it has at any, all throw: an
+/// AgreedError if they all say the same; otherwise what the first of those ranks has thrown, which the others
+/// throw as a RemoteError, so that one of them tells a user of one cause. A collective call; the function
+/// makes none. Without an endpoint it is called, no more.
 void at_all_ranks(Endpoint* endpoint, const std::function<void()>& function);
 
 /// Compares version, seed and graph over all ranks, by hashes. Where they differ, all ranks throw the same

@@ -36,14 +36,7 @@ class Session::Implementation {
         workers_(runtime.workers()),
         end_(runtime.endpoint()) {
     if (runtime.endpoint() != nullptr) compare_graphs(*runtime.endpoint(), graph, options_.seed);
-    try {
-      prepare(variables);
-    } catch (const RemoteError&) {
-      throw;
-    } catch (const std::exception& error) {
-      tell_others(error.what());
-      throw;
-    }
+    at_all_ranks(runtime.endpoint(), [&] { prepare(variables); });
   }
 
   ~Implementation() {

@@ -52,11 +52,26 @@ TEST_F(AgreementTest, WhatFailsAlikeIsAgreedUponAndKeepsItsType) {
   EXPECT_EQ(agreed, std::vector<int>(3, 1));
 }
 
-TEST_F(AgreementTest, WhatFailsDifferentlyIsEachRanksOwn) {
+TEST_F(AgreementTest, OfWhatFailsDifferentlyTheFirstRanksCauseIsThrownAtAll) {
   const Texts errors = at_ranks(hub_, 3, [&](Endpoint& endpoint) {
-    at_all_ranks(&endpoint, [&] { throw Error("rank", std::to_string(endpoint.rank())); });
+    at_all_ranks(&endpoint, [&] {
+      if (endpoint.rank() > 0) throw Error("device", std::to_string(endpoint.rank()) + " is full");
+    });
   });
-  EXPECT_EQ(errors, (Texts{"[rank] 0", "[rank] 1", "[rank] 2"}));
+  const std::string told = "[rank 1] at " + hub_.endpoint(0).host(1) + ", [device] 1 is full";
+  EXPECT_EQ(errors, (Texts{told, "[device] 1 is full", told}));
+}
+
+TEST_F(AgreementTest, WhatIsSaidIsComparedInWords) {
+  const Texts errors = at_ranks(hub_, 3, [&](Endpoint& endpoint) {
+    compare_words(endpoint, "runs purine 1.0", "every process must run the same build");
+    compare_words(endpoint, endpoint.rank() == 2 ? "runs purine 1.1" : "runs purine 1.0",
+                  "every process must run the same build");
+  });
+  EXPECT_EQ(errors,
+            Texts(3,
+                  "[session] rank 0 runs purine 1.0, rank 2 runs purine 1.1; hint: every process must "
+                  "run the same build"));
 }
 
 TEST_F(AgreementTest, AProcessAloneJustCalls) {

@@ -239,6 +239,26 @@ TEST(RanksFailureTest, ARankThatCannotBeginEndsTheOthers) {
   EXPECT_EQ(errors[0], "[rank 1] at this process, " + cause);
 }
 
+/// Each device has too little memory; one cause is told.
+TEST(RanksFailureTest, RanksThatCannotBeginAllTellOfTheFirst) {
+  const Watchdog watchdog;
+  net::InProcessHub hub(2);
+  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
+    Graph graph;
+    std::vector<Tensor> made;
+    std::vector<Location> devices;
+    for (std::int32_t rank = 0; rank < 2; ++rank) {
+      devices.push_back({rank, DeviceKind::emu, 0});
+      made.push_back(mix_at(graph, devices.back(), {}, {.outputs = {1 << 20}}));
+    }
+    graph.watch(mix_at(graph, cpu(0), made, {}));
+    const auto runtime = make_runtime(endpoint, 1, devices);
+    const Session session(*runtime, graph);
+  });
+  EXPECT_EQ(errors[0].substr(0, 17), "[emu] on 0/emu:0:") << errors[0];
+  EXPECT_EQ(errors[1], "[rank 0] at this process, " + errors[0]);
+}
+
 /// How a rank ends its run early.
 enum class Ending { stop, leave_the_loop, drain };
 
