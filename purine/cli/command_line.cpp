@@ -260,7 +260,8 @@ void CommandLine::add_devices() {
           "  purine devices --json\n\n"
           "Emulated devices (emu:0, emu:1, …) are not there until they are asked for: --devices\n"
           "emu:0 makes one, of this machine's cores and memory. They have queues, copies and memory\n"
-          "as an accelerator has, to try a program for many devices out.",
+          "as an accelerator has, to try a program for many devices out; emulated.memory_gib and\n"
+          "other keys of a job say how much and how fast.",
           [this] { return devices_; });
   command->add_flag("--json", devices_.json, "print one JSON object");
 }

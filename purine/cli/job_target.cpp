@@ -78,6 +78,10 @@ std::unique_ptr<Runtime> make_runtime(const train::LoadedJob& loaded, const RunR
   options.convolutions = convolutions == "direct"     ? Convolutions::direct
                          : convolutions == "measured" ? Convolutions::measured
                                                       : Convolutions::fastest;
+  const train::Job::Emulated& emulated = loaded.job.emulated;
+  options.emulated = {.memory = static_cast<std::size_t>(emulated.memory_gib * (std::size_t{1} << 30U)),
+                      .copy_bytes_per_second = emulated.copy_gb_per_s * 1e9,
+                      .copy_latency_seconds = emulated.copy_us * 1e-6};
   if (options.workers == 0) options.workers = process.cores;
   options.devices =
       train::parallel_setup(loaded, process.endpoint != nullptr ? process.endpoint->size() : 1).devices();

@@ -84,6 +84,12 @@ struct Job {
     double stall_limit = 30;
     bool operator==(const Parallel& other) const = default;
   };
+  struct Emulated {
+    double memory_gib = 4;
+    double copy_gb_per_s = 12;
+    double copy_us = 10;
+    bool operator==(const Emulated& other) const = default;
+  };
   struct Checkpoint {
     std::int64_t every_epochs = 1;
     std::int64_t every_steps = 0;
@@ -103,6 +109,7 @@ struct Job {
   Optimizer optimizer = {};
   Train train = {};
   Parallel parallel = {};
+  Emulated emulated = {};
   Checkpoint checkpoint = {};
   Trace trace = {};
 

@@ -376,8 +376,8 @@ std::vector<JobKey> trace_keys() {
 const std::vector<JobKey>& job_keys() {
   static const std::vector<JobKey> keys = [] {
     std::vector<JobKey> all;
-    for (auto* section :
-         {model_keys, data_keys, optimizer_keys, train_keys, parallel_keys, checkpoint_keys, trace_keys}) {
+    for (auto* section : {model_keys, data_keys, optimizer_keys, train_keys, parallel_keys, emulated_keys,
+                          checkpoint_keys, trace_keys}) {
       for (JobKey& key : section()) all.push_back(std::move(key));
     }
     return all;

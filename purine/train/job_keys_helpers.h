@@ -33,5 +33,7 @@ inline JobRange share_above_zero() {
 
 /// Those of `[parallel]`.
 std::vector<JobKey> parallel_keys();
+/// Those of `[emulated]`.
+std::vector<JobKey> emulated_keys();
 
 }  // namespace purine::train

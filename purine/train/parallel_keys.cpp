@@ -121,4 +121,28 @@ std::vector<JobKey> parallel_keys() {
   };
 }
 
+std::vector<JobKey> emulated_keys() {
+  using Emulated = Job::Emulated;
+  return {
+      {.section = "emulated",
+       .name = "memory_gib",
+       .help = "Memory of each emulated device (`emu:0`), in GiB; what a step needs more of is refused.",
+       .member = member(&Job::emulated, &Emulated::memory_gib),
+       .range = between(1e-3, 1024),
+       .on_resume = may_change},
+      {.section = "emulated",
+       .name = "copy_gb_per_s",
+       .help = "What its copies carry, in GB (of 10^9 bytes) a second: each way by itself.",
+       .member = member(&Job::emulated, &Emulated::copy_gb_per_s),
+       .range = between(1e-6, 1e6),
+       .on_resume = may_change},
+      {.section = "emulated",
+       .name = "copy_us",
+       .help = "What each copy takes besides, in microseconds.",
+       .member = member(&Job::emulated, &Emulated::copy_us),
+       .range = between(0, 1e7),
+       .on_resume = may_change},
+  };
+}
+
 }  // namespace purine::train

@@ -196,7 +196,7 @@ TEST_F(EmulatedDeviceTest, GivesItsMemoryOutAndTakesItBack) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "[emu] on 0/emu:3: 1 bytes can't be had, 0 of 4096 are free; hint: use a smaller batch or "
-                 "model, or give the device more memory");
+                 "model, or give the device more memory in RuntimeOptions::emulated, or emulated.memory_gib");
   }
   device.deallocate(second);
   device.deallocate(first);

@@ -117,6 +117,19 @@ class RanksTest(LaunchedTest):
         output, _ = self.ranks(2, "--help")
         self.assertEqual(output.count("Usage: purine"), 1, output)
 
+    def test_what_fails_alike_at_each_rank_is_told_of_one(self):
+        self.write_lenet()
+        for arguments, cause in {("--devices", "cuda:0"): r"\[job\] --devices cuda:0: there is no device 0/cuda:0; hint: .*",
+                                 ("--devices", "emu:0", "--set", "emulated.memory_gib=0.001"):
+                                     r"\[emu\] on 0/emu:0: \d+ bytes can't be had, .*"}.items():
+            run = self.start_ranks(3, "train", "job.toml", *arguments)
+            status, _, error, _ = run.wait()
+            self.assertNotEqual(status, 0)
+            lines = [line for line in error.splitlines() if line.startswith("[")]
+            self.assertEqual(len(lines), 1, error)
+            self.assertRegex(lines[0], rf"^\[rank 0\] at \S+, {cause}$")
+            self.assertFalse((self.folder / "runs").exists())
+
     def test_images_that_any_rank_leaves_out_are_told_and_counted(self):
         shutil.rmtree(self.folder / "set")
         write_folder(self.folder / "set")

@@ -95,6 +95,18 @@ class ParallelTest(CommandTest):
         self.assertGreater(self.difference("own", "one"), 1e-4)
         self.assertLess(self.difference("all", "one"), 3e-6)
 
+    def test_emulated_devices_are_as_the_job_says(self):
+        self.write_lenet(parallel={"devices": "emu:0-1"}, trace={"steps": 1, "first_step": 1})
+        self.purine("train", "job.toml", "--set", "emulated.copy_us=20000")
+        trace = json.loads((self.folder / "runs/job/trace.json").read_text(encoding="utf-8"))
+        copies = [event["dur"] for event in trace["traceEvents"]
+                  if event["ph"] == "X" and trace["operators"][event["args"]["op"]]["type"] == "copy"]
+        self.assertGreater(len(copies), 6)
+        self.assertGreaterEqual(min(copies), 20000)
+        self.assertRegex(self.error_of("train", "job.toml", "--new-run", "--set", "emulated.memory_gib=0.001", status=1),
+                         r"^\[emu\] on 0/emu:0: \d+ bytes can't be had, \d+ of 1077248 are free; hint: use a smaller batch or "
+                         r"model, or give the device more memory in RuntimeOptions::emulated, or emulated.memory_gib$")
+
     def test_mistakes_are_told_before_anything_runs(self):
         def mistake(**section):
             self.write_lenet(parallel=section)

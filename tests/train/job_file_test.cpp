@@ -100,7 +100,7 @@ TEST(JobFileTest, UnknownSection) {
             "[job] job.toml:6: unknown section [optimiser]; hint: did you mean [optimizer]?");
   EXPECT_EQ(mistake(with("[quantum]\nmesh = 2\n")),
             "[job] job.toml:6: unknown section [quantum]; hint: the sections are model, data, optimizer, "
-            "train, parallel, checkpoint, trace");
+            "train, parallel, emulated, checkpoint, trace");
   EXPECT_EQ(mistake("epochs = 3\n" + std::string(complete)),
             "[job] job.toml:1: key 'epochs' is outside of all sections; hint: it belongs in [train]");
   EXPECT_EQ(
@@ -108,7 +108,7 @@ TEST(JobFileTest, UnknownSection) {
       "[job] job.toml:1: key 'name' is outside of all sections; hint: it belongs in [model] or [optimizer]");
   EXPECT_EQ(mistake("quantum = 3\n" + std::string(complete)),
             "[job] job.toml:1: key 'quantum' is outside of all sections; hint: the sections are model, data, "
-            "optimizer, train, parallel, checkpoint, trace");
+            "optimizer, train, parallel, emulated, checkpoint, trace");
   EXPECT_EQ(mistake("[[model]]\nname = \"lenet\"\n"),
             "[job] job.toml:1: [[model]] is a list of sections; hint: write [model], once");
 }
@@ -417,7 +417,7 @@ TEST(JobKeysTest, EachKeyIsComplete) {
     }
     if (sections.empty() || sections.back() != key.section) sections.push_back(key.section);
   }
-  EXPECT_EQ(sections, (std::vector<std::string>{"model", "data", "optimizer", "train", "parallel",
+  EXPECT_EQ(sections, (std::vector<std::string>{"model", "data", "optimizer", "train", "parallel", "emulated",
                                                 "checkpoint", "trace"}));
 }
 

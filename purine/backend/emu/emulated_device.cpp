@@ -89,7 +89,8 @@ std::byte* EmulatedDevice::allocate(std::size_t bytes) {
   throw Error("emu",
               std::to_string(bytes) + " bytes can't be had, " + std::to_string(available) + " of " +
                   std::to_string(options_.memory) + " are free",
-              "use a smaller batch or model, or give the device more memory")
+              "use a smaller batch or model, or give the device more memory in RuntimeOptions::emulated, or "
+              "emulated.memory_gib")
       .on(location_.text());
 }
 
