@@ -216,14 +216,17 @@ Tensor reduce(std::span<const Tensor> parts, Location at, Wire wire) {
 
 std::vector<Tensor> broadcast(Tensor x, std::span<const Location> locations) {
   // The source first; then everyone sends to the one that lies as far ahead as there were in the last round.
+  // Who follows the source is reached first, and sends the most on: of many sources, each someone else.
+  const std::size_t count = locations.size();
+  const auto source = static_cast<std::size_t>(std::find(locations.begin(), locations.end(), x.location()) -
+                                               locations.begin());
+  const std::size_t first = source < count ? source + 1 : 0;
   std::vector<std::size_t> order;
-  std::vector<Tensor> result(locations.size());
-  for (std::size_t i = 0; i < locations.size(); ++i) {
-    if (locations[i] == x.location()) {
-      result[i] = x;
-    } else {
-      order.push_back(i);
-    }
+  std::vector<Tensor> result(count);
+  if (source < count) result[source] = x;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = (first + i) % count;
+    if (at != source) order.push_back(at);
   }
   std::vector<Tensor> reached = {x};
   for (std::size_t next = 0; next < order.size();) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -250,6 +251,19 @@ TEST(BroadcastTest, ReachesAllInAsManyRoundsAsDoublingTakes) {
     EXPECT_LE(hops, 4);
   }
   for (const Array& value : parts.run(reached)) EXPECT_EQ(value.at(1), Parts::value(1, 3));
+}
+
+TEST(BroadcastTest, FromAllInTurnEachSendsEquallyOften) {
+  Parts parts(12, {2});
+  std::vector<Location> locations;
+  for (const Tensor tensor : parts.tensors) locations.push_back(tensor.location());
+  std::map<Location, int> sent;
+  for (const Tensor source : parts.tensors) {
+    for (const Tensor x : broadcast(source, locations)) {
+      if (x.has_producer()) ++sent[x.producer().input(0).location()];
+    }
+  }
+  for (const Location location : locations) EXPECT_EQ(sent[location], 11);
 }
 
 }  // namespace
