@@ -13,7 +13,7 @@ namespace purine::trace {
 /// What a report shows besides traces. All may be empty.
 struct ReportContext {
   std::string title;                           ///< of the run, for people
-  std::string job;                             ///< the job file's text
+  std::string job;                             ///< the job file's text; empty: as the trace has it
   std::string metrics;                         ///< lines of metrics.jsonl; one that can't be read is left out
   std::optional<SimulatedRun> simulated = {};  ///< of the job and of others; see Explanation
 };

@@ -82,11 +82,19 @@ class Builder {
         "\"path\":{},\"memory\":{},\"metrics\":{},\"job\":{}}}",
         json_text(context_.title), json_text(subtitle()), pairs_json(tiles()), why_json(explanation_),
         joined(ranks), row(offsets_), edges_json(), path_json(), joined(memory), joined(metrics_),
-        json_text(context_.job));
+        json_text(job()));
   }
 
  private:
   using Facts = std::vector<std::pair<std::string, std::string>>;
+
+  std::string job() const {
+    if (!context_.job.empty()) return context_.job;
+    for (const Trace& trace : timeline_.ranks()) {
+      if (trace.run) return trace.run->job;
+    }
+    return {};
+  }
 
   std::string name_of(const Trace& trace) const {
     const std::string host = fact(trace, "host");

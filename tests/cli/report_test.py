@@ -70,8 +70,7 @@ class ReportTest(CommandTest):
     def test_a_run_folder_has_all(self):
         run = self.trained()
         self.assertEqual(self.purine("report", "runs/job").output, "runs/job/report.html\n")
-        page = (run / "report.html").read_text(encoding="utf-8")
-        data = json.loads(page.split('<script id="data" type="application/json">')[1].split("</script>")[0])
+        data = self.data_of("runs/job/report.html")
         self.assertEqual(data["title"], "job")
         self.assertEqual(data["job"], (run / "job.toml").read_text(encoding="utf-8"))
         lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
@@ -87,6 +86,24 @@ class ReportTest(CommandTest):
         why = self.purine("why", "runs/job", "--json").json()
         self.assertEqual(data["why"], why)
         self.assertGreater(why["replayed_seconds"], 0)
+
+    def data_of(self, page):
+        text = (self.folder / page).read_text(encoding="utf-8")
+        return json.loads(text.split('<script id="data" type="application/json">')[1].split("</script>")[0])
+
+    def test_a_run_can_leave_its_report(self):
+        write_idx(self.folder / "set")
+        self.write_job()
+        self.assertIn("\nreport         runs/job/report.html\n", self.purine("train", "job.toml", "--report").output)
+        trained = self.data_of("runs/job/report.html")
+        self.purine("bench", "lenet", "--batch", 8, "--steps", 3, "--report", "bench.html")
+        benched = self.data_of("bench.html")
+        for data in (trained, benched):
+            self.assertGreater(data["why"]["steps"], 0)
+            self.assertGreater(len(data["ranks"][0]["packed"]["op"]), 0)
+            self.assertIn('name = "', data["job"])
+        self.assertGreater(len(trained["metrics"]), 0)
+        self.assertTrue((self.folder / "bench.json").is_file(), "its trace")
 
     def test_a_text_cannot_end_its_element(self):
         self.bench_page()
