@@ -187,6 +187,8 @@ void CommandLine::add_simulate() {
   add_scheme_options(command, simulate_.target.run);
   command->add_flag("--barrier", simulate_.barrier,
                     "let a step begin only when the one before it has ended everywhere");
+  command->add_flag("--no-priorities", simulate_.no_priorities,
+                    "let what is ready take turns by when it could begin, not by how urgent it is");
   command->add_option("--steps", simulate_.steps, "steps that count; default: 6")
       ->type_name("N")
       ->check(whole(1, most_steps));

@@ -106,6 +106,7 @@ struct SimulateRequest {
   std::int64_t warm_up = 2;
   std::optional<std::string> trace;
   bool barrier = false;
+  bool no_priorities = false;
   bool json = false;
 };
 

@@ -147,13 +147,13 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
                count_text(static_cast<std::int64_t>(result.measured)),
                count_text(static_cast<std::int64_t>(result.computing)));
   }
-  const auto executions = static_cast<double>(result.executions);
   fmt::print(
-      "\nsimulated {} executions of {} operators in {:.2f} s, {:.2f} us each; divided in {:.2f} s, frozen in "
-      "{:.2f} s\n",
+      "\nsimulated {} executions of {} operators in {:.2f} s, {:.2f} us each in the first half of the steps, "
+      "{:.2f} us in the second; divided in {:.2f} s, frozen in {:.2f} s\n",
       count_text(static_cast<std::int64_t>(result.executions)),
       count_text(static_cast<std::int64_t>(result.operators)), result.simulate_seconds,
-      1e6 * result.simulate_seconds / executions, job.divide_seconds, result.freeze_seconds);
+      1e6 * result.execution_seconds[0], 1e6 * result.execution_seconds[1], job.divide_seconds,
+      result.freeze_seconds);
 }
 
 // One a rank, beside each other as those of a run. What ran can be simulated again.
@@ -213,6 +213,7 @@ int simulate(const SimulateRequest& request) {
   options.simulation.costs = target.costs ? &*target.costs : nullptr;
   options.simulation.workers = request.target.run.workers;
   options.simulation.barrier = request.barrier;
+  options.simulation.priorities = !request.no_priorities;
   options.simulation.trace = request.trace.has_value();
   const train::SimulatedJob job = run(target, options);
   if (request.trace) write_traces(*request.trace, request, target, job.result.traces);

@@ -144,15 +144,22 @@ struct Estimates {
   const std::vector<bool>& on_line;
 };
 
-// Sorts an order that all edges without tokens follow by the earliest starts, which follow them too.
-void sort_by_earliest_start(std::vector<std::uint32_t>& order, const Adjacency& outgoing,
-                            std::span<const double> costs) {
+// By operator, in an iteration of its own. `order` is one that all edges without tokens follow.
+std::vector<double> earliest_starts(std::span<const std::uint32_t> order, const Adjacency& outgoing,
+                                    std::span<const double> costs) {
   std::vector<double> starts(costs.size(), 0);
   for (const std::uint32_t op : order) {
     for (const MarkedEdge& edge : outgoing.of(op)) {
       if (edge.tokens == 0) starts[edge.to] = std::max(starts[edge.to], starts[op] + costs[op]);
     }
   }
+  return starts;
+}
+
+// Sorts an order that all edges without tokens follow by the earliest starts, which follow them too.
+void sort_by_earliest_start(std::vector<std::uint32_t>& order, const Adjacency& outgoing,
+                            std::span<const double> costs) {
+  const std::vector<double> starts = earliest_starts(order, outgoing, costs);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return starts[a] < starts[b]; });
 }
@@ -273,6 +280,7 @@ MarkedGraph MarkedGraphBuilder::build(const std::function<std::string(std::uint3
   }
   Schedule schedule =
       latest_starts(order, outgoing, {costs_, remaining_in_first_, remaining_in_second_, on_line_});
+  if (first_come_first_served_) schedule.starts = earliest_starts(order, outgoing, costs_);
   keep_from_overlapping_itself(operator_count_, edges);
   PURINE_CHECK(edges.size() < unreached);
 

@@ -138,6 +138,9 @@ class MarkedGraphBuilder {
   void set_remaining(std::uint32_t op, double in_first, double in_second);
   /// The operator needs the line, which such operators have one after the other: what a rank sends.
   void set_on_line(std::uint32_t op);
+  /// Operators take turns by when they can start at the earliest, in place of how late they may: as where
+  /// there are no priorities.
+  void set_first_come_first_served() { first_come_first_served_ = true; }
   /// How many operators of a lane run at the same time (1 by default): bounds the iteration's period from
   /// below.
   void set_parallelism(std::uint32_t lane, int operators);
@@ -170,6 +173,7 @@ class MarkedGraphBuilder {
   std::vector<double> remaining_in_first_;
   std::vector<double> remaining_in_second_;
   std::vector<bool> on_line_;
+  bool first_come_first_served_ = false;
   std::vector<int> parallelism_;
   std::vector<MarkedEdge> edges_;
 };

@@ -116,6 +116,7 @@ std::uint32_t Program::lane_of(std::uint32_t op, std::int32_t rank) {
 void Program::build_marked_graph(const Lowered& lowered, const MemoryPlan& plan,
                                  const program::WholeGraph& whole, const FreezeOptions& options) {
   MarkedGraphBuilder builder(operator_count());
+  if (!options.priorities) builder.set_first_come_first_served();
   std::vector<std::uint32_t> lane(operator_count());
   for (std::uint32_t op = 0; op < operator_count(); ++op) {
     lane[op] = lane_of(op, options.rank);

@@ -58,6 +58,9 @@ struct FreezeOptions {
   int parallelism = 2;
   /// What a rank sends to others in a second: for estimates too. By default 10 Gbit/s Ethernet.
   double network_bytes_per_second = 1.25e9;
+  /// Operators that are ready take turns by their priorities; else by when they can start at the earliest, as
+  /// where there are none.
+  bool priorities = true;
   /// Fills every tensor's bytes with 0xff (NaN) before they are taken into use, and runs an operator's parts
   /// in turn: reading what was freed then shows.
   bool poison_freed = false;

@@ -50,6 +50,7 @@ SimulatedRank::SimulatedRank(const Shared& shared, std::int32_t rank)
   freeze.rank = rank;
   freeze.whole = &shared_.whole;
   freeze.bind_kernels = false;
+  freeze.priorities = shared_.options.priorities;
   freeze.network_bytes_per_second = host().card.bytes_per_second;
   freeze.parallelism = shared_.options.workers > 0 ? shared_.options.workers : host().cpu.cores;
   program_ = std::make_unique<Program>(shared_.whole.graph(), freeze);

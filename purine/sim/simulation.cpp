@@ -140,7 +140,7 @@ class Run {
   }
 
   SimulationResult go() {
-    const WallClock::time_point begin = WallClock::now();
+    begin_ = WallClock::now();
     std::deque<Recording> recordings;  // their ranks call them
     for (const auto& rank : ranks_) {
       if (options_.trace) {
@@ -164,9 +164,12 @@ class Run {
     const double last = finished[static_cast<std::size_t>(options_.warm_up + options_.steps - 1)];
     result_.step_seconds = (last - first) / static_cast<double>(options_.steps);
     for (Recording& recording : recordings) result_.traces.push_back(recording.take());
-    result_.simulate_seconds = seconds_since(begin);
-    result_.executions = 0;
-    for (const auto& rank : ranks_) result_.executions += rank->executions();
+    const Progress end = progress();
+    result_.simulate_seconds = end.seconds;
+    result_.executions = end.executions;
+    result_.execution_seconds = {
+        halfway_.seconds / static_cast<double>(halfway_.executions),
+        (end.seconds - halfway_.seconds) / static_cast<double>(end.executions - halfway_.executions)};
     return std::move(result_);
   }
 
@@ -179,6 +182,17 @@ class Run {
                          host.card.core_seconds_per_message, host.card.buffer_bytes});
     }
     return options;
+  }
+
+  struct Progress {
+    double seconds = 0;  // of real time
+    std::uint64_t executions = 0;
+  };
+
+  Progress progress() const {
+    Progress now{.seconds = seconds_since(begin_)};
+    for (const auto& rank : ranks_) now.executions += rank->executions();
+    return now;
   }
 
   void tell(std::string_view what, std::int64_t done, std::int64_t total) const {
@@ -195,6 +209,7 @@ class Run {
 
   void iteration_finished(std::int64_t iteration) {
     result_.finished_at.push_back(static_cast<double>(time_.now()) * 1e-9);
+    if (iteration + 1 == end_ / 2) halfway_ = progress();
     if (iteration == options_.warm_up - 1) {
       for (const auto& rank : ranks_) rank->reset_meters();
     }
@@ -236,6 +251,8 @@ class Run {
   std::vector<std::int64_t> finished_;    // iterations, by rank
   std::vector<std::size_t> waiting_for_;  // by iteration: ranks that have not finished it
   std::int64_t finished_in_all_ = 0;      // iterations of all ranks
+  WallClock::time_point begin_;           // of the simulation
+  Progress halfway_;                      // through the iterations
   SimulationResult result_;
 };
 

@@ -1,6 +1,7 @@
 // A graph's training on a cluster, in virtual time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -33,6 +34,7 @@ struct SimulationOptions {
   bool trace = false;  ///< keep what runs in the iterations that count
   /// A barrier: an iteration begins only when the one before it has ended at all ranks.
   bool barrier = false;
+  bool priorities = true;  ///< as FreezeOptions::priorities
   /// Told how far it has come, since many hosts take long: in `freezing` the hosts' parts, then in
   /// `simulating` the iterations of all hosts.
   std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
@@ -60,14 +62,16 @@ struct SimulationResult {
   std::vector<double> finished_at;  ///< seconds, by iteration
   std::vector<DeviceUse> devices;   ///< in order of location
   std::vector<LinkUse> links;
-  std::int64_t messages = 0;         ///< between hosts, an iteration
-  std::int64_t bytes_sent = 0;       ///< between hosts, an iteration
-  std::size_t operators = 0;         ///< of all ranks, an iteration
-  std::size_t measured = 0;          ///< of those that compute: how many have a measured cost
-  std::size_t computing = 0;         ///< how many compute
-  std::uint64_t executions = 0;      ///< of operators' parts, simulated in all
-  double freeze_seconds = 0;         ///< of real time, to freeze all parts
-  double simulate_seconds = 0;       ///< of real time
+  std::int64_t messages = 0;     ///< between hosts, an iteration
+  std::int64_t bytes_sent = 0;   ///< between hosts, an iteration
+  std::size_t operators = 0;     ///< of all ranks, an iteration
+  std::size_t measured = 0;      ///< of those that compute: how many have a measured cost
+  std::size_t computing = 0;     ///< how many compute
+  std::uint64_t executions = 0;  ///< of operators' parts, simulated in all
+  double freeze_seconds = 0;     ///< of real time, to freeze all parts
+  double simulate_seconds = 0;   ///< of real time
+  /// Of real time, for one execution: in the first half of the iterations, and in the second.
+  std::array<double, 2> execution_seconds = {};
   std::vector<trace::Trace> traces;  ///< by rank, on one clock; as a run that is traced has them
 };
 

@@ -92,6 +92,13 @@ class SimulateTest(CommandTest):
         barrier = self.simulate("alexnet", "--batch", 256, "--cluster", cluster, "--barrier")
         self.assertGreaterEqual(barrier["step_seconds"], data["step_seconds"])
 
+    def test_priorities_have_first_what_is_needed_first(self):
+        arguments = ["alexnet", "--batch", 64, "--cluster", CLUSTERS / "two-hosts-1gbit.toml"]
+        urgent_first = self.simulate(*arguments)
+        in_turn = self.simulate(*arguments, "--no-priorities")
+        self.assertEqual(in_turn["bytes_sent"], urgent_first["bytes_sent"])
+        self.assertGreater(in_turn["step_seconds"], 1.05 * urgent_first["step_seconds"])
+
     def test_costs_from_a_trace(self):
         self.purine("bench", "lenet", "--batch", "16", "--steps", "4", "--workers", "1", "--trace", "lenet.json")
         answer = self.simulate("lenet", "--batch", 16, "--cluster", self.cluster(hosts=1), "--costs", "lenet.json", "--steps", 4)
@@ -102,6 +109,13 @@ class SimulateTest(CommandTest):
         self.assertAlmostEqual(answer["step_seconds"], expected, delta=0.1 * expected)
         two = self.simulate("lenet", "--batch", 32, "--cluster", self.cluster(rate=100), "--costs", "lenet.json")
         self.assertGreater(two["measured_operators"], 0.5 * two["computing_operators"])
+
+    def test_costs_from_a_table(self):
+        bench = self.purine("bench", "lenet", "--batch", 16, "--steps", 4, "--workers", 1, "--ops", "--save", "costs.json", "--json").json()
+        answer = self.simulate("lenet", "--batch", 16, "--cluster", self.cluster(hosts=1), "--costs", "costs.json")
+        self.assertEqual(answer["measured_operators"], answer["computing_operators"])
+        # One core runs one operator after another, each of them as long as the table says.
+        self.assertAlmostEqual(answer["step_seconds"], sum(line["seconds"] for line in bench["operators"]), delta=0.01 * answer["step_seconds"])
 
     def test_a_trace_in_virtual_time(self):
         answer = self.simulate("lenet", "--batch", 16, "--cluster", self.cluster(), "--steps", 3, "--trace", "trace.json")

@@ -124,6 +124,12 @@ TEST(MarkedGraphTest, TheFirstLayersUpdateIsMoreUrgentThanTheLasts) {
   EXPECT_EQ(graph.start(graph.position_of(w1)), 3.0F);
   EXPECT_EQ(graph.start(graph.position_of(w2)), 4.0F);
   EXPECT_EQ(graph.period(), 5.0F);  // the lane's load: one operator at a time
+
+  builder.set_first_come_first_served();
+  const MarkedGraph in_turn = builder.build(letter);
+  EXPECT_EQ(order_of(in_turn), (std::vector<std::uint32_t>{f1, f2, b2, w2, w1}));
+  EXPECT_EQ(in_turn.start(in_turn.position_of(w2)), 2.0F);
+  EXPECT_EQ(in_turn.period(), 5.0F);
 }
 
 // Layers 1 and 2: forwards f1 f2; gradients d2, and from it w2 and w1, each of 1; what is sent of w2 by six
