@@ -66,6 +66,14 @@ class FaultsTest(LaunchedTest):
         self.expect_failure(run, time.monotonic(), r"(rank 1 .* signal 9|^\[rank 1\] at |KILLED BY SIGNAL: 9)")
         self.expect_to_go_on()
 
+    def test_others_tell_of_a_killed_rank_where_mpirun_lets_them(self):
+        self.write_endless()
+        self.with_faults["OMPI_MCA_odls_base_sigkill_timeout"] = "5"
+        run = self.start()
+        os.kill(run.rank_processes()[1], signal.SIGKILL)
+        _, error = self.expect_failure(run, time.monotonic(), r"^\[rank 1\] at \S+, silent for longer than 2 s; .* \((after )?step \d+\)$")
+        self.assertEqual(len(self.own_lines(error)), 1, error)
+
     def test_a_rank_that_exits_with_status_0(self):
         self.write_endless()
         run = self.start()
