@@ -77,7 +77,14 @@ class SimulateTest(CommandTest):
         (self.folder / "set").rename(self.folder / "gone")
         text = self.purine("simulate", "job.toml", "--cluster", "cluster.toml").output
         self.assertIn("(the data set isn't here: what the model is made for)", text)
-        self.assertRegex(text, r"\nstep \d+\.\d+ ms, \d+\.\d+ images/s: \d+\.\d+ times one device with its share of the batch ")
+        self.assertRegex(text, r"\nstep \d+\.\d+ ms, \d+\.\d+ images/s: \d+\.\d+ times one device with its share of the batch "
+                               r"\(\d+\.\d+\), efficiency \d+\.\d%\n\d+ messages with \S+ \w+ between hosts in a step\n")
+        self.assertRegex(text, r"\ndevice +computing +transfers ms +overlapped +exposed +memory\n"
+                               r"(\d/cpu:0 +\d+\.\d% +(\d+\.\d{3} +){3}\S+ \w+ of 8.59 GB\n){2}")
+        self.assertRegex(text, r"\nlink +busy +busy ms +overlapped +exposed +moved in a step\n"
+                               r"(\d network (in|out) +\d+\.\d% +(\d+\.\d{3} +){3}\S+ \w+\n){4}")
+        self.assertRegex(text, r"\nsimulated [\d,]+ executions of [\d,]+ operators in [\d.]+ s, [\d.]+ us each in the first half of the steps, "
+                               r"[\d.]+ us in the second; divided in [\d.]+ s, frozen in [\d.]+ s\n$")
 
     def test_schemes_devices_and_barriers(self):
         cluster = CLUSTERS / "gpus-8.toml"
