@@ -211,7 +211,7 @@ void CommandLine::add_why() {
           "A trace is what `purine bench --trace`, `purine simulate --trace` or a job's [trace] writes.\n"
           "This names its critical path: the chain of operators, transfers and waits that the time of a\n"
           "step consists of; what share of it each kind has; what takes the most, with a hint; by\n"
-          "replaying the trace in virtual time, what twice as fast a network or device would change; and,\n"
+          "replaying the trace in virtual time, what faster devices or a faster network would change; and,\n"
           "by simulating the job, what a larger batch or another scheme would. Rank 0's file brings in\n"
           "those of the other ranks that lie beside it.",
           [this] { return why_; });

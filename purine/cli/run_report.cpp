@@ -34,6 +34,7 @@ void write_report(std::span<const fs::path> traces, const trace::ReportContext& 
   const std::vector<trace::Trace> ranks = trace::read_traces(traces);
   trace::ReportContext all = context;
   all.simulated = train::simulate_changes(ranks);
+  all.network = train::network_of(ranks);
   io::write_file(output, trace::html_report(ranks, all));
 }
 

@@ -20,12 +20,16 @@
 #include "purine/io/file.h"
 #include "purine/trace/chrome_trace.h"
 #include "purine/trace/read_traces.h"
+#include "purine/trace/why.h"
 #include "purine/train/parallel_section.h"
 #include "purine/train/progress.h"
 #include "purine/train/simulated_job.h"
 
 namespace purine::cli {
 namespace {
+
+// Operators in all steps: what takes the most of more is not told unasked.
+constexpr std::size_t most_explained = 500'000;
 
 double milliseconds(std::int64_t nanoseconds, std::int64_t steps) {
   return static_cast<double>(nanoseconds) / 1e6 / static_cast<double>(steps);
@@ -41,6 +45,13 @@ void add_use(JsonObject& object, const sim::Overlap& use, std::int64_t steps) {
       .add("overlapped_seconds", seconds(use.overlapped))
       .add("exposed_seconds", seconds(use.exposed()))
       .add("bytes", use.bytes / steps);
+}
+
+// Why a step takes so long, if it was traced.
+trace::Explanation explain(const std::vector<trace::Trace>& traces, const sim::Cluster& cluster) {
+  const trace::Timeline timeline(traces);
+  return trace::explain(timeline, trace::critical_path(timeline),
+                        {.network = sim::network_speed(cluster), .replay = false});
 }
 
 void print_json(const SimulateRequest& request, const train::SimulatedJob& job, const sim::Cluster& cluster,
@@ -62,6 +73,12 @@ void print_json(const SimulateRequest& request, const train::SimulatedJob& job, 
     object.add("link", link.name);
     add_use(object, link.use, request.steps);
     links.push_back(std::move(object));
+  }
+  std::vector<JsonObject> causes;
+  for (const trace::Cause& cause : explain(result.traces, cluster).causes) {
+    JsonObject object;
+    object.add("what", cause.what).add("share", cause.share).add("text", cause.text).add("hint", cause.hint);
+    causes.push_back(std::move(object));
   }
   JsonObject object;
   object.add("target", request.target.target)
@@ -89,7 +106,8 @@ void print_json(const SimulateRequest& request, const train::SimulatedJob& job, 
       .add("freeze_seconds", result.freeze_seconds)
       .add("simulate_seconds", result.simulate_seconds)
       .add("devices", std::span<const JsonObject>(devices))
-      .add("links", std::span<const JsonObject>(links));
+      .add("links", std::span<const JsonObject>(links))
+      .add("causes", std::span<const JsonObject>(causes));
   print_line(object);
 }
 
@@ -142,6 +160,12 @@ void print_text(const SimulateRequest& request, const train::SimulatedJob& job, 
                milliseconds(link.use.exposed(), request.steps), bytes_text(link.use.bytes / request.steps));
   }
   print_rest(result.links.size());
+  if (result.traces.empty()) {
+    fmt::print(
+        "\nWhat takes the most of so many operators is told of a trace: --trace FILE, then purine why "
+        "FILE\n");
+  }
+  fmt::print("{}", trace::causes_text(explain(result.traces, cluster)));
   if (request.target.costs) {
     fmt::print("\n{} of {} operators have measured costs\n",
                count_text(static_cast<std::int64_t>(result.measured)),
@@ -214,7 +238,8 @@ int simulate(const SimulateRequest& request) {
   options.simulation.workers = request.target.run.workers;
   options.simulation.barrier = request.barrier;
   options.simulation.priorities = !request.no_priorities;
-  options.simulation.trace = request.trace.has_value();
+  options.simulation.trace = true;
+  if (!request.trace) options.simulation.most_traced = most_explained;
   const train::SimulatedJob job = run(target, options);
   if (request.trace) write_traces(*request.trace, request, target, job.result.traces);
   if (request.json) {

@@ -15,7 +15,8 @@ int why(const WhyRequest& request) {
   const std::vector<std::filesystem::path> paths(request.traces.begin(), request.traces.end());
   const std::vector<trace::Trace> traces = trace::read_traces(paths);
   const trace::Timeline timeline(traces);
-  trace::Explanation explanation = trace::explain(timeline, trace::critical_path(timeline));
+  trace::Explanation explanation =
+      trace::explain(timeline, trace::critical_path(timeline), {.network = train::network_of(traces)});
   if (explanation.steps == 0) {
     throw Error("trace", "holds no whole iteration", "trace a few steps").at(request.traces.front());
   }

@@ -24,6 +24,17 @@ std::vector<Location> Cluster::devices() const {
   return found;
 }
 
+trace::NetworkSpeed network_speed(const Cluster& cluster) {
+  trace::NetworkSpeed speed;
+  for (const Host& host : cluster.hosts) {
+    speed.links.push_back({host.card.bytes_per_second,
+                           std::max(host.card.message_seconds, host.card.core_seconds_per_message),
+                           host.card.latency + cluster.network_switch.latency});
+  }
+  speed.switch_bytes_per_second = cluster.network_switch.bytes_per_second;
+  return speed;
+}
+
 bool Cluster::has(Location location) const {
   if (location.rank < 0 || static_cast<std::size_t>(location.rank) >= hosts.size()) return false;
   const Host& host = hosts[static_cast<std::size_t>(location.rank)];

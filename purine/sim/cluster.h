@@ -11,6 +11,7 @@
 #include "purine/core/dtype.h"
 #include "purine/core/location.h"
 #include "purine/graph/contract.h"
+#include "purine/trace/message_times.h"
 
 namespace purine::sim {
 
@@ -80,6 +81,10 @@ struct Cluster {
   std::vector<Location> devices() const;
   bool has(Location location) const;
 };
+
+/// How fast the hosts' messages go, to explain a trace. A message costs what occupies its card or, where that
+/// is more, the core that serves it.
+trace::NetworkSpeed network_speed(const Cluster& cluster);
 
 /// Reads a cluster file. Numbers are in the units that their keys name. `docs/simulator.md` lists the keys.
 /// Throws Error("cluster", …) at file and line for the first mistake: unknown sections and keys (with the

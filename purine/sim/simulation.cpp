@@ -142,8 +142,9 @@ class Run {
   SimulationResult go() {
     begin_ = WallClock::now();
     std::deque<Recording> recordings;  // their ranks call them
+    const bool traces = is_to_be_traced();
     for (const auto& rank : ranks_) {
-      if (options_.trace) {
+      if (traces) {
         const Host& host = cluster_.hosts[static_cast<std::size_t>(rank->rank())];
         recordings.emplace_back(*rank, host.cpu.name, options_.warm_up, options_.warm_up + options_.steps);
       }
@@ -193,6 +194,12 @@ class Run {
     Progress now{.seconds = seconds_since(begin_)};
     for (const auto& rank : ranks_) now.executions += rank->executions();
     return now;
+  }
+
+  bool is_to_be_traced() const {
+    std::size_t operators = 0;
+    for (const auto& rank : ranks_) operators += rank->program().operator_count();
+    return options_.trace && operators * static_cast<std::size_t>(options_.steps) <= options_.most_traced;
   }
 
   void tell(std::string_view what, std::int64_t done, std::int64_t total) const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ struct SimulationOptions {
   DeviceKind costs_of = DeviceKind::cpu;
   int workers = 0;     ///< of each host's CPU devices together, shared evenly; 0: one for each core
   bool trace = false;  ///< keep what runs in the iterations that count
+  /// But nothing if all ranks' operators in them are more than so many.
+  std::size_t most_traced = std::numeric_limits<std::size_t>::max();
   /// A barrier: an iteration begins only when the one before it has ended at all ranks.
   bool barrier = false;
   bool priorities = true;  ///< as FreezeOptions::priorities
@@ -72,7 +75,7 @@ struct SimulationResult {
   double simulate_seconds = 0;   ///< of real time
   /// Of real time, for one execution: in the first half of the iterations, and in the second.
   std::array<double, 2> execution_seconds = {};
-  std::vector<trace::Trace> traces;  ///< by rank, on one clock; as a run that is traced has them
+  std::vector<trace::Trace> traces;  ///< by rank, on one clock; as of a run; or none
 };
 
 /// Freezes each rank's part of a graph, and runs the dispatchers of all ranks with simulated workers, queues

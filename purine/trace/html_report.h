@@ -16,6 +16,7 @@ struct ReportContext {
   std::string job;                             ///< the job file's text; empty: as the trace has it
   std::string metrics;                         ///< lines of metrics.jsonl; one that can't be read is left out
   std::optional<SimulatedRun> simulated = {};  ///< of the job and of others; see Explanation
+  NetworkSpeed network = {};                   ///< that the ranks had, as far as it is known
 };
 
 /// The page: why a step takes so long, the timeline of all ranks, how transfers and computing overlap, memory

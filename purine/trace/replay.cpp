@@ -37,7 +37,8 @@ struct Pool {
 
 class Replay {
  public:
-  Replay(const Timeline& timeline, const ReplayOptions& options) : timeline_(timeline), options_(options) {
+  Replay(const Timeline& timeline, const MessageTimes& messages, const ReplayOptions& options)
+      : timeline_(timeline), messages_(messages), options_(options) {
     std::tie(first_, last_) = timeline.iterations();
     window_ = timeline.iterations_in_progress();
     for (std::size_t rank = 0; rank < timeline.ranks().size(); ++rank) collect(rank);
@@ -61,13 +62,25 @@ class Replay {
   }
 
  private:
-  std::int64_t scaled(Use use, std::int64_t time) const {
-    const double factor = use == Use::compute    ? options_.compute
-                          : use == Use::data     ? options_.data
-                          : use == Use::copy     ? options_.copy
-                          : use == Use::transfer ? options_.transfer
-                                                 : 1;
-    return std::llround(static_cast<double>(time) * factor);
+  std::int64_t scaled(EventId id) const {
+    const std::int64_t start = timeline_.start(id);
+    const std::int64_t end = timeline_.event(id).end;
+    const Use use = timeline_.use(id);
+    if (use == Use::transfer) return scaled_message(id, start, end);
+    const double factor = use == Use::compute ? options_.compute
+                          : use == Use::data  ? options_.data
+                          : use == Use::copy  ? options_.copy
+                                              : 1;
+    return std::llround(static_cast<double>(end - start) * factor);
+  }
+
+  std::int64_t scaled_message(EventId id, std::int64_t start, std::int64_t end) const {
+    const MessageTime time = messages_.of(id, start, end);
+    const double scaled = static_cast<double>(time.rate) * options_.rate +
+                          static_cast<double>(time.messages) * options_.messages +
+                          static_cast<double>(time.latency) * options_.latency +
+                          static_cast<double>(time.waiting);
+    return std::llround(scaled * options_.transfer);
   }
 
   /// The pool of an event: all workers that ran operators of a location, or its own track.
@@ -101,7 +114,7 @@ class Replay {
         pool_of(rank, event);
         execution.began = std::min(execution.began, start);
       }
-      execution.parts.push_back(scaled(timeline_.use({rank, i}), event.end - start));
+      execution.parts.push_back(scaled({rank, i}));
       ++execution.parts_left;
     }
   }
@@ -177,6 +190,7 @@ class Replay {
   }
 
   const Timeline& timeline_;
+  const MessageTimes& messages_;
   const ReplayOptions options_;
   std::int64_t first_ = 0;
   std::int64_t last_ = 0;
@@ -196,8 +210,8 @@ class Replay {
 
 }  // namespace
 
-double replayed_step(const Timeline& timeline, const ReplayOptions& options) {
-  return Replay(timeline, options).run();
+double replayed_step(const Timeline& timeline, const MessageTimes& messages, const ReplayOptions& options) {
+  return Replay(timeline, messages, options).run();
 }
 
 }  // namespace purine::trace

@@ -1,6 +1,7 @@
 // How long a step would take if something were faster, by running a trace again in virtual time.
 #pragma once
 
+#include "purine/trace/message_times.h"
 #include "purine/trace/timeline.h"
 
 namespace purine::trace {
@@ -10,7 +11,11 @@ struct ReplayOptions {
   double compute = 1;
   double data = 1;
   double copy = 1;
-  double transfer = 1;
+  double transfer = 1;  ///< all that messages take
+  // And of that what is due to the rate of links, each message's cost, and latency, as far as it is known.
+  double rate = 1;
+  double messages = 1;
+  double latency = 1;
 };
 
 /// Nanoseconds that a step takes when the traced iterations run again: each execution waits for what the
@@ -19,7 +24,7 @@ struct ReplayOptions {
 /// long as it did, times its factor. As many iterations are in progress as were. What it leaves out is the
 /// way from one operator to the next, so that with all factors 1 it gives somewhat less than was measured;
 /// and that messages which share a link slow each other, beyond what they did. 0 without a whole iteration or
-/// without dependencies.
-double replayed_step(const Timeline& timeline, const ReplayOptions& options);
+/// without dependencies. `messages` are of the same timeline.
+double replayed_step(const Timeline& timeline, const MessageTimes& messages, const ReplayOptions& options);
 
 }  // namespace purine::trace

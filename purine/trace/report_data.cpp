@@ -58,7 +58,7 @@ class Builder {
       : context_(context),
         timeline_(ranks),
         path_(critical_path(timeline_)),
-        explanation_(explain(timeline_, path_)) {
+        explanation_(explain(timeline_, path_, {.network = context.network})) {
     explanation_.simulated = context.simulated;
     origin_ = std::numeric_limits<std::int64_t>::max();
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

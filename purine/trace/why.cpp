@@ -19,6 +19,7 @@ constexpr std::size_t most_causes = 3;
 constexpr double least_share = 0.01;          // of a step: less is no cause
 constexpr double largest_replay_error = 0.1;  // of a step: beyond, what a replay says is not told
 constexpr double least_imbalance = 0.05;      // of a step
+constexpr double least_part = 0.2;            // of what is transferred: less of it is not told
 
 double seconds(double nanoseconds) {
   return nanoseconds / 1e9;
@@ -45,7 +46,8 @@ std::int64_t covered(std::vector<std::pair<std::int64_t, std::int64_t>> interval
 
 class Explainer {
  public:
-  Explainer(const Timeline& timeline, const CriticalPath& path) : timeline_(timeline), path_(path) {}
+  Explainer(const Timeline& timeline, const CriticalPath& path, const ExplainOptions& options)
+      : timeline_(timeline), path_(path), options_(options), messages_(timeline, options.network) {}
 
   Explanation run() {
     for (const Trace& trace : timeline_.ranks()) {
@@ -58,9 +60,10 @@ class Explainer {
     explanation_.steps = path_.steps;
     explanation_.step_seconds = seconds(path_.step_time());
     add_shares();
+    add_transfers();
     add_ranks();
     add_causes();
-    add_what_ifs();
+    if (options_.replay) add_what_ifs();
     return explanation_;
   }
 
@@ -91,6 +94,25 @@ class Explainer {
       explanation_.operators.push_back(share(type, total.first, total.second));
     }
     std::ranges::stable_sort(explanation_.operators, std::greater(), &PathShare::seconds);
+  }
+
+  void add_transfers() {
+    if (!messages_.are_known()) return;
+    MessageTime all;
+    std::size_t stretches = 0;
+    for (const Stretch& stretch : path_.stretches) {
+      if (stretch.use != Use::transfer) continue;
+      const MessageTime time = messages_.of(stretch.event, stretch.begin, stretch.end);
+      all.rate += time.rate;
+      all.messages += time.messages;
+      all.latency += time.latency;
+      all.waiting += time.waiting;
+      ++stretches;
+    }
+    if (stretches == 0) return;
+    explanation_.transfers = {share("rate", all.rate, stretches), share("messages", all.messages, stretches),
+                              share("latency", all.latency, stretches),
+                              share("waiting", all.waiting, stretches)};
   }
 
   void add_ranks() {
@@ -142,16 +164,22 @@ class Explainer {
 
   // A replay leaves something out: what it says of a change is taken as a share of what it says without.
   void add_what_ifs() {
-    const double replayed = replayed_step(timeline_, {});
+    const double replayed = replayed_step(timeline_, messages_, {});
     explanation_.replayed_seconds = seconds(replayed);
     if (!(std::abs(replayed - path_.step_time()) < largest_replay_error * path_.step_time())) return;
     const auto add = [&](const std::string& what, const ReplayOptions& options) {
-      const double share = replayed_step(timeline_, options) / replayed;
+      const double share = replayed_step(timeline_, messages_, options) / replayed;
       explanation_.what_ifs.push_back({what, share * explanation_.step_seconds});
     };
     add("devices twice as fast", {.compute = 0.5});
     if (timeline_.ranks().size() > 1) {
-      add("network twice as fast", {.transfer = 0.5});
+      if (messages_.are_known()) {
+        add("links of twice the rate", {.rate = 0.5});
+        if (part_share("messages") > least_share) add("messages at half the cost", {.messages = 0.5});
+        add("links of half the latency", {.latency = 0.5});
+      } else {
+        add("network twice as fast", {.transfer = 0.5});
+      }
       add("network infinitely fast", {.transfer = 0});
     }
     if (use_share(Use::copy) > least_share) add("copies twice as fast", {.copy = 0.5});
@@ -162,14 +190,20 @@ class Explainer {
     return std::ranges::find(explanation_.uses, use_name(use), &PathShare::what)->share;
   }
 
+  /// The share of a step that is due to a part of what is transferred on the path.
+  double part_share(std::string_view part) const {
+    const auto found = std::ranges::find(explanation_.transfers, part, &PathShare::what);
+    return found == explanation_.transfers.end() ? 0 : found->share;
+  }
+
   // Causes.
 
   void add_causes() {
     for (const PathShare& type : explanation_.operators) add(type, compute_cause(type));
     for (const PathShare& use : explanation_.uses) {
       if (use.what == use_name(Use::data)) add(use, data_cause());
-      if (use.what == use_name(Use::copy)) add(use, moving_cause(Use::copy));
-      if (use.what == use_name(Use::transfer)) add(use, moving_cause(Use::transfer));
+      if (use.what == use_name(Use::copy)) add(use, copy_cause());
+      if (use.what == use_name(Use::transfer)) add(use, transfer_cause());
       if (use.what == use_name(Use::idle)) add(use, idle_cause(use));
     }
     add_imbalance();
@@ -307,8 +341,15 @@ class Explainer {
         "beforehand, need less of them"};
   }
 
-  std::pair<std::string, std::string> moving_cause(Use use) const {
+  std::pair<std::string, std::string> copy_cause() const {
+    return {"copying between devices; " +
+                most_in([](const Stretch& stretch) { return stretch.use == Use::copy; }),
+            "a scheme that moves less between these devices, or a larger batch, hides it better"};
+  }
+
+  std::pair<std::string, std::string> transfer_cause() const {
     double bytes = 0;
+    double chunks = 0;
     for (std::size_t rank = 0; rank < timeline_.ranks().size(); ++rank) {
       const Trace& trace = timeline_.ranks()[rank];
       for (std::size_t i = 0; i < trace.events.size(); ++i) {
@@ -316,24 +357,70 @@ class Explainer {
         if (exchange && exchange->sends && trace.events[i].end > path_.begin &&
             trace.events[i].end <= path_.end) {
           bytes += static_cast<double>(exchange->bytes);
+          chunks += static_cast<double>(chunks_of(exchange->bytes));
         }
       }
     }
-    if (use == Use::copy) {
-      return {"copying between devices; " +
-                  most_in([](const Stretch& stretch) { return stretch.use == Use::copy; }),
-              "a scheme that moves less between these devices, or a larger batch, hides it better"};
-    }
     const double exposed = std::ranges::max(explanation_.ranks, {}, &RankUse::exposed).exposed;
     const double moving = std::ranges::max(explanation_.ranks, {}, &RankUse::transfers).transfers;
+    const auto [held_by, hint] = transfer_parts_text(bytes, chunks);
     return {fmt::format(
-                "moving data between ranks, {} a step over all; messages are on their way {:.0f}% of the "
+                "moving data between ranks{}; {} a step over all; messages are on their way {:.0f}% of the "
                 "time, and {:.0f}% of the time nothing computes meanwhile; {}",
-                bytes_text(static_cast<std::size_t>(bytes / static_cast<double>(path_.steps))), 100 * moving,
-                100 * exposed, most_in([](const Stretch& stretch) { return stretch.use == Use::transfer; })),
-            "a larger batch gives each byte more to hide under; the scheme `hybrid` moves fewer of them for "
-            "layers "
-            "with many weights and few activations; else the network must be faster"};
+                held_by, bytes_text(static_cast<std::size_t>(bytes / static_cast<double>(path_.steps))),
+                100 * moving, 100 * exposed,
+                most_in([](const Stretch& stretch) { return stretch.use == Use::transfer; })),
+            hint};
+  }
+
+  /// What of a network holds transfers up, and what helps against the most of it.
+  std::pair<std::string, std::string> transfer_parts_text(double bytes, double chunks) const {
+    const std::string for_rate =
+        "a larger batch gives each byte more to hide under; the scheme `hybrid` moves fewer of them for "
+        "layers "
+        "with many weights and few activations; else the network must be faster";
+    std::vector<PathShare> parts = explanation_.transfers;
+    if (parts.empty()) return {"", for_rate};
+    std::ranges::stable_sort(parts, std::greater(), &PathShare::share);
+    const double all = use_share(Use::transfer);
+    std::string text;
+    for (const PathShare& part : parts) {
+      if (part.share < least_part * all) break;
+      text += fmt::format(", {:.0f}% of it {}", 100 * part.share / all, part_text(part.what, bytes, chunks));
+    }
+    const std::string& most = parts.front().what;
+    if (most == "rate") return {text, for_rate};
+    if (most == "waiting") {
+      return {text,
+              "a core that no worker has lets the transport look at once; a larger batch gives messages more "
+              "to hide under"};
+    }
+    return {text,
+            "fewer messages help: larger buckets (`parallel.bucket_kib`), or a scheme that sends fewer; so "
+            "does a larger batch, under which they hide; links of a higher rate don't"};
+  }
+
+  std::string part_text(std::string_view part, double bytes, double chunks) const {
+    if (part == "rate") {
+      const double links =
+          std::ranges::min(options_.network.links, {}, &LinkSpeed::bytes_per_second).bytes_per_second;
+      const double shared = options_.network.switch_bytes_per_second;
+      return fmt::format("at the rate of the links, {:.3g} Gbit/s{}", 8e-9 * links,
+                         shared > 0 ? fmt::format(", and of the switch, {:.3g} for all", 8e-9 * shared) : "");
+    }
+    if (part == "messages") {
+      const double each =
+          std::ranges::max(options_.network.links, {}, &LinkSpeed::message_seconds).message_seconds;
+      return fmt::format("for messages, not bytes: {} a step of {} in the mean cost {} each",
+                         count_text(std::llround(chunks / static_cast<double>(path_.steps))),
+                         bytes_text(static_cast<std::size_t>(bytes / std::max(1.0, chunks))),
+                         milliseconds_text(each));
+    }
+    if (part == "latency") {
+      const double each = std::ranges::max(options_.network.links, {}, &LinkSpeed::latency).latency;
+      return fmt::format("latency, {} each way", milliseconds_text(each));
+    }
+    return "waiting for a core, or until the transport looked";
   }
 
   std::pair<std::string, std::string> idle_cause(const PathShare& use) const {
@@ -361,6 +448,8 @@ class Explainer {
 
   const Timeline& timeline_;
   const CriticalPath& path_;
+  const ExplainOptions& options_;
+  const MessageTimes messages_;
   Explanation explanation_;
   std::vector<std::vector<Intervals>> busy_;  // by rank and track: when it ran operators, in order
 };
@@ -383,8 +472,8 @@ std::string use_name(Use use) {
   return "idle";
 }
 
-Explanation explain(const Timeline& timeline, const CriticalPath& path) {
-  return Explainer(timeline, path).run();
+Explanation explain(const Timeline& timeline, const CriticalPath& path, const ExplainOptions& options) {
+  return Explainer(timeline, path, options).run();
 }
 
 }  // namespace purine::trace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "purine/trace/critical_path.h"
+#include "purine/trace/message_times.h"
 
 namespace purine::trace {
 
@@ -64,6 +65,9 @@ struct Explanation {
   double step_seconds = 0;
   std::vector<PathShare> uses;       ///< compute, data, copy, transfer, idle: they add up to the step
   std::vector<PathShare> operators;  ///< compute by type of operator, the largest first
+  /// Transfers by what they consist of (see MessageTime): `rate`, `messages`, `latency`, `waiting`. Empty
+  /// where the network isn't known or nothing is transferred.
+  std::vector<PathShare> transfers;
   std::vector<RankUse> ranks;
   std::vector<Cause> causes;     ///< at most three, the largest first
   double replayed_seconds = 0;   ///< what replaying the trace as it is gives for a step; see replayed_step
@@ -76,13 +80,21 @@ struct Explanation {
 /// The name of a use: `compute`, `data`, `copy`, `transfer`, `idle`.
 std::string use_name(Use use);
 
+struct ExplainOptions {
+  NetworkSpeed network = {};  ///< what of it holds transfers up is told where it is known
+  bool replay = true;         ///< what would be if something were faster is told, which takes longest
+};
+
 /// Explains the steps of a critical path. Without a whole iteration it has no steps.
-Explanation explain(const Timeline& timeline, const CriticalPath& path);
+Explanation explain(const Timeline& timeline, const CriticalPath& path, const ExplainOptions& options = {});
 
 /// The explanation for people.
 std::string why_text(const Explanation& explanation);
 
-/// The same as one JSON object.
+/// The end of that text: what takes the most, and what helps. Empty without causes.
+std::string causes_text(const Explanation& explanation);
+
+/// The explanation as one JSON object.
 std::string why_json(const Explanation& explanation);
 
 }  // namespace purine::trace

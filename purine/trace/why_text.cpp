@@ -45,6 +45,13 @@ std::string json(const SimulatedChange& change) {
                      json_number(change.step_seconds), json_number(change.images_per_second));
 }
 
+/// A part of transfers, for people.
+std::string_view part_label(std::string_view part) {
+  if (part == "rate") return "at the rate of the links";
+  if (part == "messages") return "for each message's own cost";
+  return part;
+}
+
 template <typename Each>
 std::string json_list(const std::vector<Each>& list) {
   std::string text;
@@ -72,6 +79,12 @@ std::string why_text(const Explanation& explanation) {
   for (const PathShare& use : explanation.uses) {
     if (use.seconds == 0) continue;
     line("{:<40} {:>10.3f} {:>7.1f}%", use.what, 1000 * use.seconds, 100 * use.share);
+    if (use.what == use_name(Use::transfer)) {
+      for (const PathShare& part : explanation.transfers) {
+        if (part.seconds == 0) continue;
+        line("  {:<38} {:>10.3f} {:>7.1f}%", part_label(part.what), 1000 * part.seconds, 100 * part.share);
+      }
+    }
     if (use.what != use_name(Use::compute)) continue;
     const std::size_t shown = std::min(explanation.operators.size(), most_types);
     double rest = use.seconds;
@@ -118,11 +131,17 @@ std::string why_text(const Explanation& explanation) {
     line("{:<40} {:>+9.1f}%", "the simulation's own error",
          100 * (simulated->as_it_was.step_seconds / explanation.step_seconds - 1));
   }
-  if (!explanation.causes.empty()) line("\nWhat takes the most:");
+  return text + causes_text(explanation);
+}
+
+std::string causes_text(const Explanation& explanation) {
+  if (explanation.causes.empty()) return "";
+  std::string text = "\nWhat takes the most:\n";
   for (std::size_t i = 0; i < explanation.causes.size(); ++i) {
     const Cause& cause = explanation.causes[i];
-    line("{}. {}.", i + 1, cause.text);
-    if (i == 0 || cause.hint != explanation.causes[i - 1].hint) line("   Hint: {}.", cause.hint);
+    text += fmt::format("{}. {}.\n", i + 1, cause.text);
+    if (i > 0 && cause.hint == explanation.causes[i - 1].hint) continue;
+    text += fmt::format("   Hint: {}.\n", cause.hint);
   }
   return text;
 }
@@ -136,11 +155,12 @@ std::string why_json(const Explanation& explanation) {
   }
   return fmt::format(
       "{{\"steps\":{},\"step_seconds\":{},\"dropped_events\":{},\"has_dependencies\":{},\"path\":{},"
-      "\"operators\":{},\"ranks\":{},\"causes\":{},\"replayed_seconds\":{},\"what_ifs\":{}{}}}",
+      "\"operators\":{},\"transfers\":{},\"ranks\":{},\"causes\":{},\"replayed_seconds\":{},\"what_ifs\":{}{}"
+      "}}",
       explanation.steps, json_number(explanation.step_seconds), explanation.dropped,
       explanation.has_dependencies, json_list(explanation.uses), json_list(explanation.operators),
-      json_list(explanation.ranks), json_list(explanation.causes), json_number(explanation.replayed_seconds),
-      json_list(explanation.what_ifs), simulated);
+      json_list(explanation.transfers), json_list(explanation.ranks), json_list(explanation.causes),
+      json_number(explanation.replayed_seconds), json_list(explanation.what_ifs), simulated);
 }
 
 }  // namespace purine::trace

@@ -77,22 +77,32 @@ class Simulator {
   SimulatedJobOptions options_;
 };
 
+// The trace that says what the run was.
+auto described(std::span<const trace::Trace> ranks) {
+  return std::ranges::find_if(ranks, [](const trace::Trace& rank) { return rank.run.has_value(); });
+}
+
 }  // namespace
 
 std::optional<trace::SimulatedRun> simulate_changes(std::span<const trace::Trace> ranks) {
-  const auto described =
-      std::ranges::find_if(ranks, [](const trace::Trace& rank) { return rank.run.has_value(); });
-  if (described == ranks.end()) return std::nullopt;
+  const auto first = described(ranks);
+  if (first == ranks.end()) return std::nullopt;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].rank != static_cast<std::int32_t>(i)) return std::nullopt;  // not all are here
   }
-  const Simulator simulator(*described->run, ranks);
+  const Simulator simulator(*first->run, ranks);
   if (!simulator.is_possible()) return std::nullopt;
   try {
     return simulator.run();
   } catch (const Error&) {
     return std::nullopt;  // ranks of one host may need more memory together than one of them has
   }
+}
+
+trace::NetworkSpeed network_of(std::span<const trace::Trace> ranks) {
+  const auto first = described(ranks);
+  if (first == ranks.end()) return {};
+  return sim::network_speed(sim::parse_cluster(first->run->cluster, "the trace's cluster"));
 }
 
 }  // namespace purine::train

@@ -16,4 +16,8 @@ namespace purine::train {
 /// or it used devices that can't be simulated.
 std::optional<trace::SimulatedRun> simulate_changes(std::span<const trace::Trace> ranks);
 
+/// The speed of the network that the ranks of the traces had, as the cluster says that one of them describes;
+/// no links where none does.
+trace::NetworkSpeed network_of(std::span<const trace::Trace> ranks);
+
 }  // namespace purine::train

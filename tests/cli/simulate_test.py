@@ -2,6 +2,7 @@
 import json
 import pathlib
 import unittest
+import unittest.mock
 
 from command import CommandTest, write_idx
 
@@ -59,6 +60,17 @@ class SimulateTest(CommandTest):
         # Its bytes alone take nearly all of a step.
         self.assertGreater(out["transfer_seconds"], 0.8 * slow["step_seconds"])
         self.assertAlmostEqual(out["transfer_seconds"], out["bytes"] * 8 / 0.1e9, delta=0.02 * out["transfer_seconds"])
+
+    def test_it_tells_what_takes_the_most(self):
+        arguments = ["lenet", "--batch", 32, "--cluster", self.cluster(rate=0.1)]
+        answer = self.simulate(*arguments)
+        cause = answer["causes"][0]
+        self.assertEqual(cause["what"], "transfer")
+        self.assertRegex(cause["text"], r"^\d+\.\d% of a step, [\d.]+ ms: moving data between ranks, \d+% of it at the rate of the links, 0\.1 Gbit/s; ")
+        text = self.purine("simulate", *arguments).output
+        self.assertIn(f"\nWhat takes the most:\n1. {cause['text']}.\n   Hint: {cause['hint']}.\n", text)
+        self.simulate(*arguments, "--trace", "trace.json")
+        self.assertEqual(self.purine("why", "trace.json", "--json").json()["causes"][0], {**cause, "seconds": unittest.mock.ANY})
 
     def test_the_same_answer_each_time(self):
         arguments = ["lenet", "--batch", 32, "--cluster", self.cluster(hosts=3, rate=0.5)]

@@ -163,6 +163,18 @@ TEST(SimulationTest, EqualArgumentsGiveEqualResults) {
   EXPECT_GT(first.messages, 0);
 }
 
+TEST(SimulationTest, MoreOperatorsThanAreToBeTracedAreNot) {
+  const auto traces = [](std::size_t most) {
+    Graph graph;
+    graph.watch(mix_at(graph, cpu(0), {}, {.depends_on_iteration = true, .microseconds = 100}));
+    return simulate(graph, two_hosts("gbit_per_s = 1"), {.steps = 4, .trace = true, .most_traced = most})
+        .traces.size();
+  };
+  // The operator and what the host reads, in four steps.
+  EXPECT_EQ(traces(8), 1U);
+  EXPECT_EQ(traces(7), 0U);
+}
+
 // Random graphs over ranks and devices come to their end, whatever their transfers take.
 TEST(SimulationTest, RandomGraphsOverRanksEnd) {
   for (std::uint32_t seed = 0; seed < 30; ++seed) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
@@ -13,13 +14,12 @@
 #include "purine/trace/replay.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/trace/units.h"
 
 namespace purine::trace {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::int64_t ms = 1'000'000;
 
 /// Two ranks that exchange a gradient: of each step of 100 ms, 5 are reading, 60 a matmul at rank 1, 4 the
 /// way to its send, 30 the message to rank 0, and 1 its update. Rank 0 computes 20 ms on its own.
@@ -60,9 +60,14 @@ std::vector<Trace> two_ranks() {
   return ranks;
 }
 
-Explanation explanation_of(const std::vector<Trace>& ranks) {
+Explanation explanation_of(const std::vector<Trace>& ranks, const NetworkSpeed& network = {}) {
   const Timeline timeline(ranks);
-  return explain(timeline, critical_path(timeline));
+  return explain(timeline, critical_path(timeline), {.network = network});
+}
+
+double replayed(const std::vector<Trace>& ranks, const ReplayOptions& options) {
+  const Timeline timeline(ranks);
+  return replayed_step(timeline, MessageTimes(timeline, {}), options);
 }
 
 TEST(WhyTest, EachPartOfAStepIsInOneShare) {
@@ -115,7 +120,7 @@ TEST(WhyTest, TheLargestCausesAreToldInWords) {
                "most in net/fc/matmul, 60.0 ms",
                "workers and devices are busy 64% of the time, so the chain of operators is what counts");
   expect_cause(1, "transfer",
-               "30.0% of a step, 30.0 ms: moving data between ranks, 30.0 MB a step over all; "
+               "30.0% of a step, 30.0 ms: moving data between ranks; 30.0 MB a step over all; "
                "messages are on their way 30% of the time, and 30% of the time nothing computes meanwhile; "
                "most in exchange, 30.0 ms",
                "a larger batch gives each byte more to hide under");
@@ -137,11 +142,10 @@ TEST(WhyTest, ARankThatTheOthersWaitForIsACause) {
 // leaves out.
 TEST(WhyTest, AReplayTellsWhatWouldBe) {
   const std::vector<Trace> ranks = two_ranks();
-  const Timeline timeline(ranks);
-  EXPECT_DOUBLE_EQ(replayed_step(timeline, {}), 96 * ms);
-  EXPECT_DOUBLE_EQ(replayed_step(timeline, {.transfer = 0.5}), 81 * ms);
-  EXPECT_DOUBLE_EQ(replayed_step(timeline, {.compute = 2, .data = 0}), 152 * ms);
-  const Explanation explanation = explain(timeline, critical_path(timeline));
+  EXPECT_DOUBLE_EQ(replayed(ranks, {}), 96 * ms);
+  EXPECT_DOUBLE_EQ(replayed(ranks, {.transfer = 0.5}), 81 * ms);
+  EXPECT_DOUBLE_EQ(replayed(ranks, {.compute = 2, .data = 0}), 152 * ms);
+  const Explanation explanation = explanation_of(ranks);
   EXPECT_DOUBLE_EQ(explanation.replayed_seconds, 0.096);
   ASSERT_EQ(explanation.what_ifs.size(), 4U);
   EXPECT_EQ(explanation.what_ifs[0].what, "devices twice as fast");
@@ -149,6 +153,44 @@ TEST(WhyTest, AReplayTellsWhatWouldBe) {
   EXPECT_EQ(explanation.what_ifs[2].what, "network infinitely fast");
   EXPECT_NEAR(explanation.what_ifs[2].seconds, 0.1 * 66 / 96, 1e-12);
   EXPECT_EQ(explanation.what_ifs[3].what, "images brought in twice as fast");
+}
+
+// Of the message's 30 ms its 30 MB take 24 at 10 Gbit/s, its 115 chunks 3.45 of their own, and 1 passes until
+// the last byte has come; nothing is known of the rest.
+TEST(WhyTest, OfAKnownNetworkItTellsWhatHoldsTransfersUp) {
+  const std::vector<Trace> ranks = two_ranks();
+  const NetworkSpeed network{{{1.25e9, 30e-6, 1e-3}, {1.25e9, 30e-6, 1e-3}}};
+  const Explanation explanation = explanation_of(ranks, network);
+  const std::vector<std::pair<std::string, double>> expected = {
+      {"rate", 0.024}, {"messages", 0.00345}, {"latency", 0.001}, {"waiting", 0.00155}};
+  ASSERT_EQ(explanation.transfers.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(explanation.transfers[i].what, expected[i].first);
+    EXPECT_NEAR(explanation.transfers[i].seconds, expected[i].second, 1e-9);
+  }
+  const auto cause = std::ranges::find(explanation.causes, "transfer", &Cause::what);
+  EXPECT_EQ(cause->text.find("30.0% of a step, 30.0 ms: moving data between ranks, 80% of it at the rate of "
+                             "the links, 10 Gbit/s; 30.0 MB a step over all; "),
+            0U)
+      << cause->text;
+  ASSERT_EQ(explanation.what_ifs.size(), 6U);
+  const auto expect_what_if = [&](std::size_t index, const std::string& what, double less) {
+    EXPECT_EQ(explanation.what_ifs[index].what, what);
+    EXPECT_NEAR(explanation.what_ifs[index].seconds, 0.1 * (0.096 - less) / 0.096, 1e-9) << what;
+  };
+  expect_what_if(1, "links of twice the rate", 0.012);
+  expect_what_if(2, "messages at half the cost", 0.001725);
+  expect_what_if(3, "links of half the latency", 0.0005);
+  expect_what_if(4, "network infinitely fast", 0.030);
+  const std::string text = why_text(explanation);
+  EXPECT_NE(text.find("transfer                                     30.000    30.0%\n"
+                      "  at the rate of the links                   24.000    24.0%\n"
+                      "  for each message's own cost                 3.450     3.5%\n"
+                      "  latency                                     1.000     1.0%\n"
+                      "  waiting                                     1.550     1.6%\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(parse_json(why_json(explanation)).at("transfers").at(1).at("what"), "messages");
 }
 
 TEST(WhyTest, WhatAReplayCannotRepeatIsNotTold) {
@@ -164,7 +206,7 @@ TEST(WhyTest, WhatAReplayCannotRepeatIsNotTold) {
   const Explanation explanation = explanation_of(ranks);
   EXPECT_LT(explanation.replayed_seconds, 0.09);
   EXPECT_TRUE(explanation.what_ifs.empty());
-  EXPECT_EQ(replayed_step(Timeline(std::span<const Trace>()), {}), 0);
+  EXPECT_EQ(replayed({}, {}), 0);
 }
 
 TEST(ReplayTest, IterationsOverlapAsTheyDid) {
@@ -180,8 +222,8 @@ TEST(ReplayTest, IterationsOverlapAsTheyDid) {
   }
   trace.sort();
   const std::vector<Trace> ranks = {trace};
-  EXPECT_DOUBLE_EQ(replayed_step(Timeline(ranks), {}), 50);
-  EXPECT_DOUBLE_EQ(replayed_step(Timeline(ranks), {.compute = 0.5}), 25);
+  EXPECT_DOUBLE_EQ(replayed(ranks, {}), 50);
+  EXPECT_DOUBLE_EQ(replayed(ranks, {.compute = 0.5}), 25);
 }
 
 TEST(ReplayTest, PartsAreSharedAmongWorkers) {
@@ -199,7 +241,7 @@ TEST(ReplayTest, PartsAreSharedAmongWorkers) {
   }
   trace.sort();
   const std::vector<Trace> ranks = {trace};
-  EXPECT_DOUBLE_EQ(replayed_step(Timeline(ranks), {}), 45) << "two rounds of two parts, and 25";
+  EXPECT_DOUBLE_EQ(replayed(ranks, {}), 45) << "two rounds of two parts, and 25";
 }
 
 TEST(WhyTest, AnOperatorThatTheOtherWorkersWaitForIsToldAsSuch) {
