@@ -50,13 +50,22 @@ std::optional<EventId> Timeline::end_of(std::int64_t iteration) const {
 void Timeline::index_executions(std::size_t rank) {
   const std::vector<OperatorEvent>& events = ranks_[rank].events;
   computes_[rank].resize(ranks_[rank].tracks.size());
+  const auto computes_at_host = [&](std::size_t i) {
+    return ranks_[rank].operators[events[i].op].location.find("/cpu:") != std::string::npos;
+  };
+  bool has_accelerators = false;
+  for (std::size_t i = 0; i < events.size() && !has_accelerators; ++i) {
+    has_accelerators = use({rank, i}) == Use::compute && !computes_at_host(i);
+  }
   for (std::size_t i = 0; i < events.size(); ++i) {
     const auto [found, added] = last_parts_[rank].try_emplace({events[i].op, events[i].iteration}, i);
     if (!added && events[found->second].end < events[i].end) found->second = i;
     const EventId id{rank, i};
     const auto [end, is_first] = ends_.try_emplace(events[i].iteration, id);
     if (!is_first && event(end->second).end < events[i].end) end->second = id;
-    if (use(id) != Use::transfer && use(id) != Use::copy) {
+    // Beside accelerators the host's workers bring data in and hand values out.
+    const bool is_theirs = has_accelerators && computes_at_host(i) && label(id).operations == 0;
+    if (use(id) != Use::transfer && use(id) != Use::copy && !is_theirs) {
       computes_[rank][static_cast<std::size_t>(events[i].track)] = 1;
     }
   }

@@ -58,7 +58,8 @@ class Timeline {
   std::int64_t iterations_in_progress() const;
   /// What of an iteration ended last, over all ranks; none if it has none.
   std::optional<EventId> end_of(std::int64_t iteration) const;
-  /// Tracks that operators compute on: workers and queues of kernels. By rank.
+  /// Tracks that operators compute on: workers and queues of kernels. By rank. Where there are accelerators,
+  /// workers that compute nothing with floating-point numbers are none of them.
   const std::vector<std::vector<char>>& computes() const { return computes_; }
 
  private:

@@ -190,6 +190,23 @@ TEST_F(PathTest, ATraceThatRanFullEndsWithItsLastWholeIteration) {
   EXPECT_EQ(path_.end, 60);
 }
 
+TEST_F(PathTest, WorkersThatOnlyServeAcceleratorsAreNotWhatComputes) {
+  ranks_[0].tracks = {"worker 0", "worker 1", "0/cuda:0 kernels"};
+  const std::uint32_t read = add("read");
+  const std::uint32_t convolve = add("convolve");
+  const std::uint32_t sum = add("sum");
+  ranks_[0].operators[convolve].location = "0/cuda:0";
+  ran(read, 0, 0, 0, 10);
+  ran(convolve, 2, 0, 10, 90);
+  ran(sum, 1, 0, 90, 95);
+  using Tracks = std::vector<char>;
+  EXPECT_EQ(Timeline(ranks_).computes()[0], (Tracks{0, 0, 1}));
+  ranks_[0].operators[sum].operations = 5;
+  EXPECT_EQ(Timeline(ranks_).computes()[0], (Tracks{0, 1, 1}));
+  ranks_[0].operators[convolve].location = "0/cpu:0";
+  EXPECT_EQ(Timeline(ranks_).computes()[0], (Tracks{1, 1, 1}));
+}
+
 TEST_F(PathTest, AnEmptyTraceHasNoPath) {
   EXPECT_EQ(path().size(), 0U);
   EXPECT_EQ(path_.steps, 0);
