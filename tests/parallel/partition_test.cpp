@@ -131,6 +131,58 @@ TEST(PartitionTest, SendsNothingBetweenAPairOfLayersDividedByOutputAndByInput) {
   EXPECT_NE(text.find("reduce_scatter/fc2/linear/"), std::string::npos) << text;
 }
 
+TEST(PartitionTest, SendsWhatTheNextWayOfLyingLacks) {
+  struct Case {
+    const char* scope;
+    Placement from;  // of the input, and of a weight that it is multiplied by
+    Placement to;    // of the product, or of the input where there is none
+    bool multiplied;
+    std::int64_t elements;  // sent, of 24 over two locations
+  };
+  const std::vector<Case> cases = {
+      {"all_gather", split(0), replicated(), false, 12 + 12},
+      {"all_to_all", split(0), split(1), false, 6 + 6},
+      {"slice", replicated(), split(1), false, 0},
+      {"all_reduce", split(1), replicated(), true, 2 * (12 + 12)},
+      {"reduce_scatter", split(1), split(0), true, 12 + 12},
+  };
+  for (const Case& lies : cases) {
+    SCOPED_TRACE(lies.scope);
+    Graph graph;
+    const Tensor x = graph.input("x", {{4, 6}, DType::f64});
+    Specs specs{Mesh(devices(2))};
+    specs.set(x, "data", lies.from);
+    Tensor y = ops::relu(x);
+    if (lies.multiplied) {
+      const TensorInfo info{{6, 6}, DType::f64};
+      const Variable w = graph.variable("w", info, ops::make_random_normal(info, 0, 1));
+      specs.set(w, "data", lies.from);
+      y = ops::linear(x, w);
+    }
+    specs.set(y, "data", lies.to);
+    Partitioned parts = partition(graph, specs);
+    verify(parts.graph());
+    std::int64_t sent = 0;
+    bool found = false;
+    for (std::uint32_t i = 0; i < parts.graph().operator_count(); ++i) {
+      const Operator op = parts.graph().op(i);
+      if (!op.path().starts_with(lies.scope + std::string("/"))) continue;
+      found = true;
+      if (op.type() == "copy" && op.input(0).location() != op.location()) {
+        sent += op.output().shape().elements();
+      }
+    }
+    EXPECT_TRUE(found) << dump(parts.graph());
+    EXPECT_EQ(sent, lies.elements) << dump(parts.graph());
+    Evaluator one(graph);
+    Evaluator two(parts.graph());
+    const Array values = test::input_values(x, 0);
+    one.set(x, values);
+    two.set(parts.at(x), values);
+    EXPECT_LE(test::largest_difference(assemble(two, parts, y), one.compute(y)), 1e-14);
+  }
+}
+
 TEST(PartitionTest, OverTwoAxesEqualsOneLocation) {
   for (const std::int64_t samples : {4, 5, 3}) {
     Classifier net(samples);
