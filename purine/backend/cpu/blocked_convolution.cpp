@@ -97,7 +97,7 @@ class BlockedCorrelation final : public Kernel {
  private:
   /// True where the source's pixels are the rows of the product.
   bool reads_in_place() const {
-    return c_.taps == 1 && channel_steps_ == 1 && c_.source_step == std::array<std::int64_t, 2>{1, 1} &&
+    return c_.taps == 1 && c_.source_step == std::array<std::int64_t, 2>{1, 1} &&
            !c_.classes[0].taps.empty() && c_.classes[0].taps[0].row == 0 &&
            c_.classes[0].taps[0].column == 0 && c_.source.height == c_.result.height &&
            c_.source.width == c_.result.width;
@@ -192,9 +192,13 @@ class BlockedCorrelation final : public Kernel {
     product.rows = rows.count();
     product.depth = taps.count() * channels.count();
     product.add_to_c = adds;
+    ReadAhead ahead;
     if (reads_in_place()) {
-      product.a = call.input<float>(0) + rows.first * c_.source.channels;
+      product.a = call.input<float>(0) + rows.first * c_.source.channels + channels.first;
       product.a_row = c_.source.channels;
+      const std::int64_t pixels = c_.source.samples * c_.source.height * c_.source.width;
+      const std::int64_t next_rows = std::min(most_rows, pixels - rows.end);
+      ahead = ReadAhead(product.a + rows.count() * product.a_row, next_rows, channels.count(), product.a_row);
     } else {
       copy_pixels(call.input<float>(0), some, rows, taps, channels, scratch + copied_);
       product.a = scratch + copied_;
@@ -206,7 +210,7 @@ class BlockedCorrelation final : public Kernel {
           scratch + weights_ + panel.first * c_.taps * c_.source.channels + weight_row * panel.columns;
       product.c = result + panel.first;
       product.columns = panel.columns;
-      multiply_panel(product);
+      multiply_panel(product, &ahead);
     }
   }
 

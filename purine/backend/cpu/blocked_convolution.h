@@ -16,7 +16,7 @@ bool blocked_applies(const Shape& image, const Shape& weight, const ops::Conv2dO
 
 /// The kernels of the three operators. Shapes as those of the operators: image [N, C, H, W], weight
 /// [O, C, KH, KW], output [N, O, OH, OW], none empty. Sums are made of up to 512 products at a time, those of
-/// a weight gradient of up to 128. The work is divided into parts over pixels, that of a weight gradient over
+/// a weight gradient of up to 192. The work is divided into parts over pixels, that of a weight gradient over
 /// channels, by the shapes alone; no result depends on how.
 std::unique_ptr<Kernel> blocked_convolution(const Shape& image, const Shape& weight, const Shape& output,
                                             const ops::Conv2dOptions& options, bool has_bias);

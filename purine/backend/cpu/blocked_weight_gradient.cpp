@@ -9,9 +9,9 @@
 namespace purine::cpu {
 namespace {
 
-/// Pixels of the output whose products are summed up at a time: those of a panel of the image's channels, and
-/// of the block of rows that it meets, stay in a first-level cache.
-constexpr std::int64_t block_pixels = 128;
+/// Pixels of the output whose products are summed up at a time: those of a panel of the image's channels, with
+/// the block of rows that it meets, stay near a first-level cache, and sums are fetched for many of them.
+constexpr std::int64_t block_pixels = 192;
 
 /// Copies few floats, a multiple of 16, without the call of a function.
 void copy_lines(const float* from, std::int64_t floats, float* to) {
@@ -72,6 +72,12 @@ class BlockedWeightGradient final : public Kernel {
  private:
   std::int64_t taps() const { return kernel_height_ * kernel_width_; }
 
+  /// True where each pixel of the output is made of that of the image alone.
+  bool same_pixels() const {
+    return taps() == 1 && options_.stride == std::array<std::int64_t, 2>{1, 1} &&
+           image_.height == output_.height && image_.width == output_.width;
+  }
+
   /// The channels of a part.
   struct Share {
     std::int64_t output;
@@ -95,7 +101,7 @@ class BlockedWeightGradient final : public Kernel {
   void copy_gradients(const float* gradient, std::int64_t first, std::int64_t end, const Share& share,
                       float* bias, float* to) const {
     for (std::int64_t pixel = first; pixel < end; ++pixel, to += element_step(share.outputs())) {
-      std::copy_n(gradient + pixel * output_.channels + share.output, share.outputs(), to);
+      copy_lines(gradient + pixel * output_.channels + share.output, share.outputs(), to);
       if (bias == nullptr) continue;
       for (std::int64_t o = 0; o < share.outputs(); ++o) bias[o] += to[o];
     }
@@ -113,6 +119,14 @@ class BlockedWeightGradient final : public Kernel {
     product.add_to_c = first > 0;
     // With one tap, sums lie as the weight's gradient does.
     product.c_row = taps() > 1 ? share.channels() : image_.channels;
+    const std::int64_t pixels = output_.samples * output_.height * output_.width;
+    const std::int64_t next = std::min(block_pixels, pixels - end);
+    ReadAhead gradients(call.input<float>(1) + end * output_.channels + share.output, next, share.outputs(),
+                        output_.channels);
+    ReadAhead image;
+    if (same_pixels())
+      image = ReadAhead(call.input<float>(0) + end * image_.channels + share.channel, next, share.channels(),
+                        image_.channels);
     for (std::int64_t tap = 0; tap < taps(); ++tap) {
       float* sums = taps() > 1 ? scratch + sums_ + tap * share.outputs() * share.channels()
                                : call.output<float>(0) + share.output * image_.channels + share.channel;
@@ -121,7 +135,7 @@ class BlockedWeightGradient final : public Kernel {
                     scratch + panel_);
         product.c = sums + panel.first;
         product.columns = panel.columns;
-        multiply_panel(product);
+        multiply_panel(product, gradients.done() ? &image : &gradients);
       }
     }
   }
@@ -129,6 +143,12 @@ class BlockedWeightGradient final : public Kernel {
   /// Some channels of the image's pixels under an element of the kernel; outside of the image they are 0.
   void copy_pixels(const float* image, std::int64_t first, std::int64_t end, std::int64_t tap,
                    std::int64_t channels, float* to) const {
+    if (same_pixels()) {
+      for (std::int64_t pixel = first; pixel < end; ++pixel, to += channels) {
+        copy_lines(image + pixel * image_.channels, channels, to);
+      }
+      return;
+    }
     const std::int64_t row_shift = tap / kernel_width_ * options_.dilation[0] - options_.padding[0];
     const std::int64_t column_shift = tap % kernel_width_ * options_.dilation[1] - options_.padding[1];
     for (std::int64_t pixel = first; pixel < end; ++pixel, to += channels) {

@@ -1,5 +1,6 @@
 #include "purine/backend/cpu/convolution_choice.h"
 
+#include <algorithm>
 #include <array>
 
 #include "purine/backend/cpu/blocked_convolution.h"
@@ -39,22 +40,26 @@ bool can_compute(ConvolutionAlgorithm algorithm, const ConvolutionProblem& probl
 
 namespace {
 
-/// Where our own blocks are faster than oneDNN: where it goes through few pixels of many channels, or
-/// through pixels that are apart.
+/// Where our own blocks, which bring in memory while they compute, are faster than oneDNN.
 bool blocked_is_faster(ConvolutionPass pass, const ConvolutionProblem& problem) {
   if (!can_compute(ConvolutionAlgorithm::blocked, problem)) return false;
   const bool single = problem.weight[2] == 1 && problem.weight[3] == 1;
   const bool strided = problem.options.stride != std::array<std::int64_t, 2>{1, 1};
   const std::int64_t channels = problem.image[1];
+  const std::int64_t outputs = problem.weight[0];
+  const std::int64_t weights = problem.weight.elements();
   const std::int64_t pixels = problem.output[0] * problem.output[2] * problem.output[3];
+  const std::int64_t fewer = std::min(channels, outputs);
   switch (pass) {
     case ConvolutionPass::forward:
-      return single && channels >= (strided ? 512 : 2048);
+      return single && (!strided || channels >= 512);
     case ConvolutionPass::input_gradient:
-      break;
+      return single && !strided && weights <= std::int64_t{1} << 17 && pixels >= 4096;
     case ConvolutionPass::weight_gradient:
-      if (!single) return strided && channels >= 64 && problem.weight[0] >= 64;
-      return problem.weight.elements() >= std::int64_t{1} << 20 && pixels <= 1024;
+      if (strided && !single) return fewer >= 64;
+      if (strided) return weights >= std::int64_t{1} << 20 && pixels <= 1024;
+      return single && fewer >= 64 &&
+             (pixels <= 1024 || channels >= 1024 || 4 * fewer >= 3 * std::max(channels, outputs));
   }
   return false;
 }
