@@ -184,6 +184,11 @@ void register_sibling_convolution(Registry& registry) {
                  {image({2, 5, 3, 4}), image({3, 5, 1, 1}), image({1, 5, 1, 1}), image({17, 5, 1, 1})},
                  true,
                  true},
+                {"sixteens",
+                 forward,
+                 {image({1, 16, 2, 3}), image({16, 16, 1, 1}), image({64, 16, 1, 1})},
+                 true,
+                 true},
                 {"one", forward, {image({3, 2, 2, 2}), image({4, 2, 1, 1})}, true, true}});
   const auto backward = [](std::size_t siblings, bool adds) {
     return [=](DType) { return std::make_shared<SiblingConv2dInputGradient>(siblings, adds); };
@@ -193,6 +198,12 @@ void register_sibling_convolution(Registry& registry) {
                  backward(3, false),
                  {image({2, 3, 3, 4}), image({2, 1, 3, 4}), image({2, 17, 3, 4}), image({3, 5, 1, 1}),
                   image({1, 5, 1, 1}), image({17, 5, 1, 1})},
+                 true,
+                 true},
+                {"sixteens_with_another",
+                 backward(2, true),
+                 {image({1, 16, 2, 3}), image({1, 32, 2, 3}), image({16, 16, 1, 1}), image({32, 16, 1, 1}),
+                  image({1, 16, 2, 3})},
                  true,
                  true},
                 {"with_another",

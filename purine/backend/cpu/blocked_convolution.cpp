@@ -6,20 +6,12 @@
 #include <vector>
 
 #include "purine/backend/cpu/batch_parts.h"
+#include "purine/backend/cpu/packed_weights.h"
 #include "purine/backend/cpu/panel_product.h"
 #include "purine/backend/cpu/winograd_layout.h"
 
 namespace purine::cpu {
 namespace {
-
-/// Pixels of a block come in whole blocks of rows of a product.
-constexpr std::int64_t row_quantum = 8;
-/// Pixels of a block: what they are multiplied with is read once for them.
-constexpr std::int64_t most_rows = 96;
-/// Channels of the squares in which weights are packed.
-constexpr std::int64_t side = panel_quantum;
-/// Products that are summed up at a time: more would leave too little of the cache.
-constexpr std::int64_t most_depth = 512;
 
 /// What an element of the kernel adds to a result: element `index` of the kernel times the source's pixel at
 /// a distance.
@@ -59,7 +51,8 @@ struct Correlation {
 class BlockedCorrelation final : public Kernel {
  public:
   explicit BlockedCorrelation(Correlation correlation)
-      : c_(std::move(correlation)), panels_(c_.result.channels) {
+      : c_(std::move(correlation)),
+        packed_({c_.source.channels, c_.result.channels, c_.taps, c_.source_weights, c_.result_weights}) {
     const std::int64_t pixels = c_.result.samples * c_.result.height * c_.result.width;
     parts_ = convolution_parts(pixels, c_.operations, static_cast<double>(pixels));
     const std::int64_t channels = c_.source.channels;
@@ -68,8 +61,8 @@ class BlockedCorrelation final : public Kernel {
     const std::int64_t depth = channel_steps_ > 1 ? most_depth : std::min(taps_of_step_, c_.taps) * channels;
     copied_row_ = element_step(depth);
     FloatArrays arrays;
-    weights_ = arrays.add(c_.taps * channels * panels_.columns());
-    square_ = arrays.add(side * side * c_.taps);
+    weights_ = arrays.add(packed_.floats());
+    square_ = arrays.add(packed_.square_floats());
     if (!reads_in_place()) copied_ = arrays.add(most_rows * copied_row_);
     if (!writes_in_place()) results_ = arrays.add(most_rows * c_.result.channels);
     scratch_bytes_ = arrays.bytes();
@@ -78,11 +71,11 @@ class BlockedCorrelation final : public Kernel {
   int parts() const override { return parts_; }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
   std::size_t kept_bytes() const override {
-    return static_cast<std::size_t>(c_.taps * c_.source.channels * panels_.columns()) * sizeof(float);
+    return static_cast<std::size_t>(packed_.floats()) * sizeof(float);
   }
   void run(const KernelCall& call) override {
     auto* scratch = reinterpret_cast<float*>(call.scratch);
-    if (!call.scratch_kept) pack_weights(call.input<float>(1), scratch + square_, scratch + weights_);
+    if (!call.scratch_kept) packed_.pack(call.input<float>(1), scratch + square_, scratch + weights_);
     for (const ResultClass& some : c_.classes) {
       const auto [first, end] =
           range_of_part(c_.result.samples * some.height * some.width, row_quantum, call.part, parts_);
@@ -104,33 +97,6 @@ class BlockedCorrelation final : public Kernel {
   }
   /// True where neighbouring results lie beside each other.
   bool writes_in_place() const { return c_.result_stride == std::array<std::int64_t, 2>{1, 1}; }
-
-  /// Packs the weights by panels of results, each [tap][channel][column]. Squares of channels go through
-  /// memory of their own, since rows that lie a power of two apart would push each other out of the cache.
-  void pack_weights(const float* weight, float* square, float* to) const {
-    const bool adjacent = c_.source_weights == c_.taps;  // a row of the square: channels of the source
-    const std::int64_t row_weights = adjacent ? c_.result_weights : c_.source_weights;
-    const std::int64_t channels = c_.source.channels;
-    for (const Panels::Panel& panel : panels_) {
-      for (std::int64_t j = 0; j < panel.columns; j += side) {
-        for (std::int64_t k = 0; k < channels; k += side) {
-          const float* from = weight + k * c_.source_weights + (panel.first + j) * c_.result_weights;
-          for (std::int64_t r = 0; r < side; ++r) {
-            std::copy_n(from + r * row_weights, side * c_.taps, square + r * side * c_.taps);
-          }
-          const std::int64_t by_channel = adjacent ? c_.taps : side * c_.taps;
-          const std::int64_t by_result = adjacent ? side * c_.taps : c_.taps;
-          for (std::int64_t tap = 0; tap < c_.taps; ++tap) {
-            float* packed = to + panel.first * c_.taps * channels + (tap * channels + k) * panel.columns + j;
-            for (std::int64_t c = 0; c < side; ++c) {
-              const float* elements = square + c * by_channel + tap;
-              for (std::int64_t r = 0; r < side; ++r) packed[c * panel.columns + r] = elements[r * by_result];
-            }
-          }
-        }
-      }
-    }
-  }
 
   /// The place of a result of a class, counted in pixels.
   struct Place {
@@ -204,10 +170,9 @@ class BlockedCorrelation final : public Kernel {
       product.a = scratch + copied_;
       product.a_row = copied_row_;
     }
-    const std::int64_t weight_row = index_of(some, taps.first) * c_.source.channels + channels.first;
-    for (const Panels::Panel& panel : panels_) {
-      product.b =
-          scratch + weights_ + panel.first * c_.taps * c_.source.channels + weight_row * panel.columns;
+    const std::int64_t first_tap = index_of(some, taps.first);
+    for (const Panels::Panel& panel : packed_.panels()) {
+      product.b = scratch + weights_ + packed_.place(panel, first_tap, channels.first);
       product.c = result + panel.first;
       product.columns = panel.columns;
       multiply_panel(product, &ahead);
@@ -249,7 +214,7 @@ class BlockedCorrelation final : public Kernel {
   }
 
   Correlation c_;
-  Panels panels_;
+  PackedWeights packed_;
   int parts_ = 1;
   std::int64_t channel_steps_ = 1;
   std::int64_t taps_of_step_ = 1;

@@ -2,7 +2,9 @@
 // channels last.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "purine/core/shape.h"
 #include "purine/ops/convolution.h"
@@ -24,5 +26,11 @@ std::unique_ptr<Kernel> blocked_input_gradient(const Shape& image, const Shape& 
                                                const ops::Conv2dOptions& options);
 std::unique_ptr<Kernel> blocked_weight_gradient(const Shape& image, const Shape& weight, const Shape& output,
                                                 const ops::Conv2dOptions& options, bool has_bias);
+
+/// The kernels of sibling_conv2d and its gradient, of an image [N, C, H, W] with a convolution to each of
+/// `results` channels, all numbers of channels multiples of 16.
+std::unique_ptr<Kernel> blocked_siblings(const Shape& image, const std::vector<std::int64_t>& results);
+std::unique_ptr<Kernel> blocked_siblings_gradient(const Shape& image,
+                                                  const std::vector<std::int64_t>& results, bool adds);
 
 }  // namespace purine::cpu

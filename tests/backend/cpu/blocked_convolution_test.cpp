@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "purine/backend/cpu/convolution.h"
+#include "purine/backend/cpu/kernels.h"
+#include "purine/ops/sibling_convolution.h"
 #include "tests/backend/cpu/compare_kernels.h"
 #include "tests/backend/cpu/vector_targets.h"
 
@@ -26,6 +28,7 @@ const KernelRegistry& blocked_kernels() {
   static const KernelRegistry registry = [] {
     KernelRegistry kernels;
     cpu::set_convolutions(kernels, [](auto, const auto&) { return ConvolutionAlgorithm::blocked; });
+    cpu::register_sibling_convolution(kernels);
     return kernels;
   }();
   return registry;
@@ -113,6 +116,25 @@ TEST(BlockedConvolutionTest, SumsOfManyProductsAreMadeInSteps) {
 TEST(BlockedConvolutionTest, OneByOneInParts) {
   compare_blocked({{5, 64, 14, 14}, 160});
   compare_blocked({{5, 272, 14, 14}, 64});
+}
+
+/// Enough pixels for the gradient to be in blocks; once with a summand, once without.
+TEST(BlockedConvolutionTest, Siblings) {
+  const Array image = f32_values({3, 528, 26, 27}, 1);
+  std::vector<Array> forward = {image};
+  std::vector<Array> gradients;
+  std::int64_t results = 0;
+  for (const std::int64_t channels : {16, 64, 48}) {
+    const auto stream = static_cast<std::uint64_t>(channels);
+    forward.push_back(f32_values({channels, 528, 1, 1}, stream));
+    gradients.push_back(f32_values({3, channels, 26, 27}, stream + 1));
+    results += channels;
+  }
+  compare_blocked(std::make_shared<ops::SiblingConv2d>(), forward, 528);
+  gradients.insert(gradients.end(), forward.begin() + 1, forward.end());
+  compare_blocked(std::make_shared<ops::SiblingConv2dInputGradient>(3, false), gradients, results);
+  gradients.push_back(image);
+  compare_blocked(std::make_shared<ops::SiblingConv2dInputGradient>(3, true), gradients, results + 1);
 }
 
 TEST(BlockedConvolutionTest, WithStrides) {
