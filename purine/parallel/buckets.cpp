@@ -1,5 +1,6 @@
 #include "purine/parallel/buckets.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
@@ -56,10 +57,11 @@ Buckets::Buckets(Graph& graph, const Plan& plan, std::size_t bytes)
   }
   struct Open {
     std::size_t bytes = 0;
+    std::size_t limit = 0;
     std::uint32_t bucket = 0;
   };
   std::map<std::tuple<DType, int, bool>, Open> open;
-  for (std::uint32_t t = 0; t < graph.tensor_count(); ++t) {
+  for (std::uint32_t t = graph.tensor_count(); t-- > 0;) {
     const TensorInfo& info = graph.tensor(t).info();
     const int axis = partial_axis(plan.tensors[t]);
     if (!is_needed_whole[t] || axis < 0 || partial_axis(plan.results[t]) != axis) continue;
@@ -67,14 +69,15 @@ Buckets::Buckets(Graph& graph, const Plan& plan, std::size_t bytes)
     const bool of_gradient = is_gradient(graph.tensor(t).producer());
     const auto [entry, first] = open.try_emplace({info.dtype, axis, of_gradient});
     Open& into = entry->second;
-    if (first || into.bytes + info.bytes() > bytes) {
-      into = {0, static_cast<std::uint32_t>(buckets_.size())};
+    if (first || into.bytes + info.bytes() > into.limit) {
+      into = {0, first ? bytes / 8 : bytes, static_cast<std::uint32_t>(buckets_.size())};
       buckets_.emplace_back();
     }
     into.bytes += info.bytes();
     buckets_[into.bucket].push_back(t);
     bucket_of_[t] = into.bucket;
   }
+  for (std::vector<std::uint32_t>& bucket : buckets_) std::reverse(bucket.begin(), bucket.end());
 }
 
 std::span<const std::uint32_t> Buckets::with(std::uint32_t tensor) const {

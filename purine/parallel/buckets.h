@@ -14,8 +14,9 @@
 namespace purine::parallel {
 
 /// Which tensors of a graph share a bucket: those that are partial along one axis, whole along all others,
-/// needed whole, and at most a quarter of a bucket. Buckets are filled in the order in which the tensors are
-/// produced, so that one is ready soon after its first tensor.
+/// needed whole, and at most a quarter of a bucket. Buckets hold what is produced one after the other, so
+/// that one is ready soon after its first tensor. The last one has at most an eighth, or one tensor: of
+/// gradients it has those of the first layers, for which the next iteration waits.
 class Buckets {
  public:
   /// Of at most `bytes`; 0: there are none.

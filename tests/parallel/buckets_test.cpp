@@ -62,11 +62,27 @@ TEST(BucketsTest, AreReducedAtOnce) {
 TEST(BucketsTest, TakeSmallTensorsAloneAsTheyAreProduced) {
   Graph graph;
   build(graph, DType::f32);
-  // At most 512 bytes are small; fc3's weight, 320, and fc2's bias, 64, are, fc2's weight, 640, isn't.
+  // At most 512 bytes are small; fc3's weight, 320, and fc2's bias, 64, are, fc2's weight, 640, isn't. fc1's
+  // bias is last, and has an eighth of a bucket for itself, where its weight, 480, has no room.
   Partitioned parts = divided(graph, 2048);
   const std::vector<Operator> buckets = of_type(parts.graph(), "concat", "bucket");
   ASSERT_EQ(buckets.size(), 2U);
-  EXPECT_EQ(buckets[0].output().shape(), (Shape{80 + 16 + 16 + 128 + 10}));
+  EXPECT_EQ(buckets[0].output().shape(), (Shape{80 + 16 + 16 + 120}));
+}
+
+TEST(BucketsTest, TheLastOneIsSmall) {
+  Graph graph;
+  Tensor x = graph.input("x", {{6, 8}, DType::f32});
+  for (int i = 0; i < 12; ++i) x = nn::linear(x, 8, {}, "layer" + std::to_string(i));
+  optim::sgd(ops::softmax_cross_entropy(x, graph.input("label", {{6}, DType::i64}), "loss"));
+  // A layer has 256 and 32 bytes, which take 64. An eighth has room for those of layer 0, whose gradients are
+  // the last, and for a bias; the other eleven layers share the other bucket.
+  Partitioned parts = divided(graph, 4096);
+  const std::vector<Operator> buckets = of_type(parts.graph(), "concat", "bucket");
+  ASSERT_EQ(buckets.size(), 4U);
+  std::set<std::int64_t> sizes;
+  for (const Operator bucket : buckets) sizes.insert(bucket.output().shape()[0]);
+  EXPECT_EQ(sizes, (std::set<std::int64_t>{64 + 16 + 8, 11 * 64 + 10 * 16}));
 }
 
 TEST(BucketsTest, AreFilledInTheOrderOfProduction) {
