@@ -27,8 +27,8 @@ using test::PartOrder;
 const KernelRegistry& blocked_kernels() {
   static const KernelRegistry registry = [] {
     KernelRegistry kernels;
+    cpu::register_cpu_kernels(kernels);
     cpu::set_convolutions(kernels, [](auto, const auto&) { return ConvolutionAlgorithm::blocked; });
-    cpu::register_sibling_convolution(kernels);
     return kernels;
   }();
   return registry;
