@@ -13,8 +13,8 @@ network the simulation is told its rate, and what --help lists, which is the sam
 A shared machine's speed drifts by a quarter within minutes. So costs and the runs whose step they predict are measured in
 turn, some seconds each, and of each run the prediction comes from the costs right before and right after it: their executions
 are played again one after the other. Of each case the table has the medians over the rounds of the step, of the prediction
-and of the ratio of the two. Everything is predicted when all is measured. With --folder the measurements stay there:
-another call with the folder measures what is missing, and predicts all.
+and of the ratio of the two. Everything is predicted when all is measured, from the costs alone, and before any run's time is
+read. With --folder the measurements stay there: another call with the folder measures what is missing, and predicts all.
 
 A step is the time from when one iteration has ended to when the next one has, with others under way before and after:
 what the simulator calls a step. Needs root and Open MPI for the hosts.
@@ -178,10 +178,12 @@ class Comparison:
                             "--costs", together, "--steps", iterations, "--json", *case.options]])
         return json.loads(output.splitlines()[-1])["step_seconds"]
 
-    def row(self, model, case):
-        rounds = [(step_seconds(self.file(model, case, f"run{number}")),
-                   self.predict(model, case, self.costs(model, case, number) + self.costs(model, case, number + 1)))
-                  for number in range(self.arguments.rounds)]
+    def predictions(self, model, case):
+        return [self.predict(model, case, self.costs(model, case, number) + self.costs(model, case, number + 1))
+                for number in range(self.arguments.rounds)]
+
+    def row(self, model, case, predictions):
+        rounds = [(step_seconds(self.file(model, case, f"run{number}")), prediction) for number, prediction in enumerate(predictions)]
         measured, predicted = map(statistics.median, zip(*rounds))
         ratios = sorted(guess / time - 1 for time, guess in rounds)
         off = statistics.median(ratios)
@@ -219,8 +221,9 @@ def main():
             comparison.measure(model, case)
         if arguments.measure_only:
             return
+        predictions = [comparison.predictions(model, case) for model, case in wanted]
         print(f"{'network':<12}{'devices':<22}{'measured/s':>12}{'predicted/s':>12}{'off':>9}", flush=True)
-        rows = [comparison.row(model, case) for model, case in wanted]
+        rows = [comparison.row(model, case, predicted) for (model, case), predicted in zip(wanted, predictions)]
     errors = sorted(abs(row["off"]) for row in rows)
     print(f"off by {statistics.median(errors):.1%} in the median, by {errors[-1]:.1%} at most")
     if arguments.json:
