@@ -101,6 +101,25 @@ class ResumeTest(CommandTest):
                  if '"train"' in line]
         self.assertEqual(steps, list(range(1, 301)), "each step once")
 
+    def test_whatever_ends_a_run_leaves_its_trace_whole(self):
+        self.write_long_job(3000)
+        # After the traced steps, and within them; a process that is killed within them has written none yet.
+        for steps, end, whole in ((3, signal.SIGKILL, True), (2900, signal.SIGKILL, False), (2900, signal.SIGTERM, True)):
+            process = self.start("train", "job.toml", "--json", "--set", f"trace.steps={steps}", "--set", "trace.first_step=2",
+                                 "--run-folder", f"runs/{steps}-{end}")
+            for line in process.stdout:
+                event = json.loads(line)
+                if event["event"] == "progress" and event["step"] >= 40:
+                    break
+            process.send_signal(end)
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, -signal.SIGKILL if end == signal.SIGKILL else 130)
+            trace = self.folder / f"runs/{steps}-{end}/trace.json"
+            self.assertEqual(trace.exists(), whole)
+            if whole:
+                json.loads(trace.read_text(encoding="utf-8"))
+                self.assertRegex(self.purine("why", trace).output, "^A step takes ")
+
     def test_a_run_killed_before_its_first_checkpoint_starts_anew(self):
         self.write_long_job(300)
         process = self.run_until(2)
