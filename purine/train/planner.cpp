@@ -53,6 +53,9 @@ Place alone(const sim::Cluster& cluster, std::vector<Location> devices) {
   return place;
 }
 
+// Of the devices that share a layer or follow each other in a pipeline: more stages leave most of them empty.
+constexpr std::int64_t largest_group = 16;
+
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // What was simulated; it takes forever if it can't be.
@@ -180,16 +183,12 @@ class Planner {
     add_data({.scheme = "hybrid"});
     add(place, {.scheme = "tensor"});
     const auto count = static_cast<std::int64_t>(devices.size());
-    const std::int64_t ranks = devices.back().rank - devices.front().rank + 1;
-    const std::int64_t of_a_host = count % ranks == 0 ? count / ranks : 1;
-    const bool is_grid = ranks > 1 && of_a_host > 1;
-    if (is_grid) {
-      const std::string grid = fmt::format("data={},model={}", ranks, of_a_host);
+    const std::vector<std::int64_t> groups = groups_of(devices);
+    for (const std::int64_t group : groups) {
+      const std::string grid = fmt::format("data={},model={}", count / group, group);
       add(place, {.scheme = "hybrid", .mesh = grid});
       add(place, {.scheme = "tensor", .mesh = grid});
     }
-    // More stages than this leave most of them empty.
-    constexpr std::int64_t most_stages = 16;
     const auto add_pipelines = [&](const std::string& mesh, std::int64_t stages,
                                    const std::vector<double>& stage_shares = {}) {
       for (const std::int64_t each : {1, 2, 4}) {
@@ -199,11 +198,26 @@ class Planner {
                     .stage_shares = stage_shares});
       }
     };
-    if (count <= most_stages) add_pipelines("", count);
-    if (count <= most_stages && differ) add_pipelines("", count, shares_of(devices));
-    if (is_grid && of_a_host <= most_stages) {
-      add_pipelines(fmt::format("data={},stage={}", ranks, of_a_host), of_a_host);
+    if (count <= largest_group) add_pipelines("", count);
+    if (count <= largest_group && differ) add_pipelines("", count, shares_of(devices));
+    for (const std::int64_t group : groups) {
+      add_pipelines(fmt::format("data={},stage={}", count / group, group), group);
     }
+  }
+
+  // Sizes of equal groups of neighbours, that grids have as one axis: parts of a host's devices, or whole
+  // hosts.
+  static std::vector<std::int64_t> groups_of(const std::vector<Location>& devices) {
+    const auto count = static_cast<std::int64_t>(devices.size());
+    const std::int64_t ranks = devices.back().rank - devices.front().rank + 1;
+    if (count % ranks != 0) return {};
+    const std::int64_t of_a_host = count / ranks;
+    std::vector<std::int64_t> groups;
+    for (std::int64_t group = 2; group <= std::min(largest_group, count / 2); ++group) {
+      const bool lies_well = of_a_host % group == 0 || group % of_a_host == 0;
+      if (count % group == 0 && lies_well) groups.push_back(group);
+    }
+    return groups;
   }
 
   // From the best of each kind to better ones nearby.
@@ -331,6 +345,7 @@ class Planner {
     PlannedRun run;
     run.parallel = job.job.parallel;
     run.text = describe(run.parallel);
+    run.is_plain = run.text == "data on " + run.parallel.devices;
     const auto [tried, is_new] = tried_.try_emplace(run.text, never);
     if (!is_new) return {place, run.parallel, tried->second};
     try {

@@ -15,6 +15,7 @@ namespace purine::train {
 struct PlannedRun {
   Job::Parallel parallel;  ///< the section [parallel]
   std::string text;        ///< for people: `hybrid over sim:0-7 (data=8), all_reduce = ring`
+  bool is_plain = false;   ///< data parallelism with all else as by default
   double step_seconds = 0;
   double images_per_second = 0;
   std::size_t peak_bytes = 0;   ///< of the device that needs the most
@@ -33,9 +34,9 @@ struct PlanOptions {
 ///
 /// Tried are the fastest device, its host, and all devices; on several, all schemes: data parallelism with
 /// each way to sum gradients and both places of the update, a sharded update, tensor parallelism and the
-/// hybrid, on a line and on grids that have a host's devices as one axis, and pipelines of all devices or a
-/// host's, with 1, 2 and 4 micro-batches a stage. Where devices differ, the batch is also divided by their
-/// speeds, and so is the work of a pipeline's stages.
+/// hybrid, on a line and on grids that have some of a host's devices or some hosts as one axis, and pipelines
+/// of all devices or of such groups, with 1, 2 and 4 micro-batches a stage. Where devices differ, the batch
+/// is also divided by their speeds, and so is the work of a pipeline's stages.
 ///
 /// From the best of each kind the search goes on to whatever is better nearby, as long as anything is: other
 /// sizes of buckets and ways to sum gradients; of the hybrid, layers that are divided in other ways or not;

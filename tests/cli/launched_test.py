@@ -46,6 +46,25 @@ class RanksTest(LaunchedTest):
             self.ranks(2, "train", f"{name}.toml")
             self.assertLessEqual(self.difference(f"runs/{name}", "one"), 1e-6, name)
 
+    def test_what_is_planned_for_two_hosts_trains_on_them(self):
+        self.write_lenet()
+        self.purine("train", "job.toml", "--run-folder", "one")
+        (self.folder / "cluster.toml").write_text(
+            "[cpu.core]\ncores = 1\nf32_gflops = 1\nmemory_gb_per_s = 1\nmemory_gib = 1\n[card.eth]\ngbit_per_s = 10\n"
+            '[[host]]\ncount = 2\ncpu = "core"\ncard = "eth"\n', encoding="utf-8")
+        plans = self.purine("plan", "job.toml", "--cluster", "cluster.toml", "--json").json()["plans"]
+        best = {}  # of each scheme
+        for plan in plans:
+            if plan["scheme"] != "single" and "obstacle" not in plan:
+                best.setdefault(plan["scheme"], plan["section"])
+        self.assertEqual(sorted(best), ["data", "hybrid", "pipeline", "sharded", "tensor"])
+        for scheme in ("data", "hybrid", "pipeline"):
+            section = best[scheme]
+            text = (self.folder / "job.toml").read_text(encoding="utf-8") + section
+            (self.folder / f"{scheme}.toml").write_text(text, encoding="utf-8")
+            self.ranks(2, "train", f"{scheme}.toml")
+            self.assertLessEqual(self.difference(f"runs/{scheme}", "one"), 1e-6, section)
+
     def test_a_run_goes_on_with_other_numbers_of_processes(self):
         self.write_lenet(checkpoint={"every_epochs": 0})
         self.purine("train", "job.toml", "--run-folder", "one")

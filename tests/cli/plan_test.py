@@ -30,6 +30,10 @@ class PlanTest(CommandTest):
         lines = text.splitlines()
         self.assertRegex(lines[1], r" hybrid.* on 0/cpu:0,1/cpu:0$")
         self.assertRegex(text, r"\n\d+ plans were simulated; \d+ more can't be\n")
+        plans = lines[1:lines.index("")]
+        self.assertEqual(len(plans), 4, "the best three, and what they are compared with")
+        self.assertRegex(plans[-1], r" data on 0/cpu:0,1/cpu:0$")
+        self.assertEqual(len({tuple(plan.split()[:6]) for plan in plans}), 4, "no two that come to the same")
         section = (self.folder / "section.toml").read_text(encoding="utf-8")
         self.assertTrue(text.endswith(section))
         self.assertTrue(section.startswith('[parallel]\nscheme = "hybrid"\ndevices = "0/cpu:0,1/cpu:0"\n'), section)

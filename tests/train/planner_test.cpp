@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,6 +151,30 @@ TEST(PlannerTest, StagesAreCutWhereItPays) {
   }
   EXPECT_LE(best, 1.02 * least);
   EXPECT_LT(best, 0.8 * even);
+}
+
+// Grids have parts of a host's devices as one axis, or whole hosts.
+TEST(PlannerTest, MeshesHaveGroupsOfNeighbours) {
+  const auto host = [](int count, int gpus) {
+    return fmt::format(
+        "[cpu.c]\ncores = 4\nf32_gflops = 100\nmemory_gb_per_s = 10\nmemory_gib = 64\n"
+        "[gpu.g]\nf32_gflops = 4000\nmemory_gb_per_s = 200\nmemory_gib = 8\nin_gb_per_s = 10\nout_gb_per_s = "
+        "10\n"
+        "[card.e]\ngbit_per_s = 10\n[[host]]\ncount = {}\ncpu = \"c\"\ncard = \"e\"\ngpus = [\"{} x g\"]\n",
+        count, gpus);
+  };
+  const auto meshes = [&](int count, int gpus) {
+    std::set<std::string> found;
+    for (const PlannedRun& run : plans(job_of("lenet", 64), sim::parse_cluster(host(count, gpus), "grid"))) {
+      if (!run.parallel.mesh.empty()) found.insert(run.parallel.mesh);
+    }
+    return found;
+  };
+  using Meshes = std::set<std::string>;
+  EXPECT_EQ(meshes(1, 4), (Meshes{"data=2,model=2", "data=2,stage=2"}));
+  EXPECT_EQ(meshes(2, 3), (Meshes{"data=2,model=3", "data=2,stage=3"}));
+  EXPECT_EQ(meshes(4, 1), (Meshes{"data=2,model=2", "data=2,stage=2"}));
+  EXPECT_EQ(meshes(1, 3), Meshes{});
 }
 
 // Where messages take long to arrive, few large ones are the better.
