@@ -218,8 +218,8 @@ void CommandLine::add_graph() {
       add(&app_, "graph", "show the graph of a job or a model",
           "Examples:\n"
           "  purine graph lenet\n"
-          "  purine graph lenet --inference --format svg --output lenet.svg\n"
-          "  purine graph googlenet --inference --format svg --output googlenet.svg\n"
+          "  purine graph lenet --inference --svg --output lenet.svg\n"
+          "  purine graph googlenet --inference --svg --output googlenet.svg\n"
           "  purine graph lenet --batch 8 --devices emu:0-1 --scheme tensor\n"
           "  purine graph job.toml --json\n\n"
           "Formats: text (a line for each vertex), dot (graphviz's language), json, and svg (drawn by\n"
@@ -228,14 +228,23 @@ void CommandLine::add_graph() {
           "the number of its operators, and opens the largest ones as far as there is room.",
           [this] { return graph_; });
   command->add_option("TARGET", graph_.target, "a job file, or a model's name")->required();
-  CLI::Option* format = command->add_option_function<std::string>(
-      "--format", [this](const std::string& name) { graph_.format = graph_format(name); },
-      "text, dot, json or svg; default: text");
-  format->check(one_of({"text", "dot", "json", "svg"}))->type_name("FORMAT");
+  const auto take = [this](GraphFormat format) {
+    if (graph_.format) {
+      throw Error("command", "names its format twice", "give one of --format, --svg and --json")
+          .at("purine graph");
+    }
+    graph_.format = format;
+  };
   command
-      ->add_flag_callback(
-          "--json", [this] { graph_.format = GraphFormat::json; }, "print one JSON object, as --format json")
-      ->excludes(format);
+      ->add_option_function<std::string>(
+          "--format", [take](const std::string& name) { take(graph_format(name)); },
+          "text, dot, json or svg; default: text")
+      ->check(one_of({"text", "dot", "json", "svg"}))
+      ->type_name("FORMAT");
+  command->add_flag_callback(
+      "--svg", [take] { take(GraphFormat::svg); }, "draw it, as --format svg");
+  command->add_flag_callback(
+      "--json", [take] { take(GraphFormat::json); }, "print one JSON object, as --format json");
   command->add_option("--batch", graph_.batch, "images of a batch; default: the job's, or 1")
       ->type_name("N")
       ->check(whole(1, most_images));
@@ -243,7 +252,7 @@ void CommandLine::add_graph() {
   command
       ->add_option("--vertices", graph_.most_vertices,
                    "of svg and dot: fold scopes until at most so many are drawn, 0 for none folded;\n"
-                   "default: 120 for svg")
+                   "default: for svg what can be read, 20 to 120")
       ->type_name("N")
       ->check(whole(0, most_steps));
   command->add_option("--output", graph_.output, "write to this file")->type_name("FILE");

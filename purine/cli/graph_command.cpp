@@ -2,6 +2,7 @@
 
 #include <array>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,20 +92,33 @@ train::PlacedGraph build_model(const GraphRequest& request) {
           request.inference ? prediction(job, image, model.classes) : Build(training)};
 }
 
-// What a drawing has room for, unless the command says how much.
-constexpr std::int64_t vertices_of_a_drawing = 120;
+// What a drawing has room for, unless the command says how much: more and more of these, up to where it would
+// be wider than can be read. A chain of many boxes can be, and as many beside each other can't.
+constexpr std::array<std::int64_t, 6> vertices_of_a_drawing = {20, 30, 45, 60, 90, 120};
+constexpr double widest_drawing = 2700;  // points
+
+std::string draw(Graph& graph, std::int64_t most_vertices) {
+  return draw_svg(dot(graph, {.most_vertices = static_cast<std::size_t>(most_vertices)}));
+}
+
+std::string draw_as_it_can_be_read(Graph& graph) {
+  std::string svg = draw(graph, vertices_of_a_drawing.front());
+  for (const std::int64_t most : std::span(vertices_of_a_drawing).subspan(1)) {
+    std::string larger = draw(graph, most);
+    if (svg_width(larger) > widest_drawing) break;
+    svg = std::move(larger);
+  }
+  return svg;
+}
 
 std::string text_of(Graph& graph, const GraphRequest& request) {
-  const std::int64_t most =
-      request.most_vertices.value_or(request.format == GraphFormat::svg ? vertices_of_a_drawing : 0);
-  const DotOptions options{.most_vertices = static_cast<std::size_t>(most)};
-  switch (request.format) {
+  switch (request.format.value_or(GraphFormat::text)) {
     case GraphFormat::dot:
-      return dot(graph, options);
+      return dot(graph, {.most_vertices = static_cast<std::size_t>(request.most_vertices.value_or(0))});
     case GraphFormat::json:
       return json(graph);
     case GraphFormat::svg:
-      return draw_svg(dot(graph, options));
+      return request.most_vertices ? draw(graph, *request.most_vertices) : draw_as_it_can_be_read(graph);
     case GraphFormat::text:
       break;
   }
@@ -116,7 +130,7 @@ std::string text_of(Graph& graph, const GraphRequest& request) {
 int graph(const GraphRequest& request) {
   const bool is_drawn = request.format == GraphFormat::svg || request.format == GraphFormat::dot;
   if (request.most_vertices && !is_drawn) {
-    throw Error("command", "--vertices is of drawings", "take --format svg or dot with it")
+    throw Error("command", "--vertices is of drawings", "take --svg or --format dot with it")
         .at("purine graph");
   }
   if (request.output) {

@@ -6,8 +6,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "purine/core/error.h"
 
@@ -72,6 +74,12 @@ std::string draw_svg(const std::string& dot) {
     svg.append(buffer, count);
   }
   return svg;
+}
+
+double svg_width(const std::string& svg) {
+  constexpr std::string_view before = "<svg width=\"";
+  const std::size_t found = svg.find(before);
+  return found == std::string::npos ? 0 : std::strtod(svg.c_str() + found + before.size(), nullptr);
 }
 
 }  // namespace purine::cli

@@ -9,4 +9,7 @@ namespace purine::cli {
 /// not there or fails.
 std::string draw_svg(const std::string& dot);
 
+/// How wide such a drawing is, in points; 0 for what is none.
+double svg_width(const std::string& svg);
+
 }  // namespace purine::cli

@@ -55,7 +55,7 @@ enum class GraphFormat : std::uint8_t { text, dot, json, svg };
 struct GraphRequest {
   std::string target;  ///< a job file or a model
   std::vector<train::JobSetting> settings;
-  GraphFormat format = GraphFormat::text;
+  std::optional<GraphFormat> format;  ///< none: text
   std::int64_t batch = 0;  ///< 0: the job's, or 1
   bool inference = false;
   std::optional<std::int64_t> most_vertices;  ///< of a drawing; 0: all

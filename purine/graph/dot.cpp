@@ -1,5 +1,7 @@
 #include "purine/graph/dot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -51,7 +53,11 @@ class DotWriter {
     for (const Variable variable : graph_.variables()) {
       if (variable.has_next()) add_update(id(variable.next()), id(variable));
     }
-    std::string text = "digraph purine {\n  rankdir=TB;\n  node [fontname=\"Helvetica\", style=filled];\n";
+    // Ranks of all scopes together: each scope for itself, graphviz fails on some graphs of many scopes.
+    std::string text =
+        "digraph purine {\n  rankdir=TB;\n  newrank=true;\n"
+        "  node [fontname=\"Helvetica\", style=filled];\n";
+    write_locations(text);
     write_scope(root_, "", 1, text);
     for (const Edge& edge : edges_) write_edge(edge, text);
     return text + "}\n";
@@ -228,6 +234,17 @@ class DotWriter {
              : std::to_string(scope.vertices) + (scope.vertices == 1 ? " tensor" : " tensors"));
     return scope.id + " [shape=box, style=\"" + (scope.colours.size() > 1 ? "striped" : "rounded,filled") +
            "\", penwidth=2, label=" + quoted(label) + ", fillcolor=" + quoted(fill) + "];\n";
+  }
+
+  /// What the colours mean, where there are several and each is of one location.
+  void write_locations(std::string& text) const {
+    if (colours_.size() < 2 || colours_.size() > palette.size()) return;
+    text += "  subgraph \"cluster_locations\" {\n    label=\"locations\";\n";
+    for (const auto& [location, fill] : colours_) {
+      text += fmt::format("    {} [shape=box, label={}, fillcolor={}];\n", quoted("at " + location.text()),
+                          quoted(location.text()), quoted(fill));
+    }
+    text += "  }\n";
   }
 
   void write_scope(const ScopeNode& scope, const std::string& path, std::size_t depth, std::string& text) {

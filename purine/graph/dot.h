@@ -15,7 +15,8 @@ struct DotOptions {
 };
 
 /// The graph in the language of graphviz, as dot(graph) of graph.h, with scopes as clusters and, where they
-/// are folded, as boxes. A line between boxes stands for one tensor, and has its shape, or for several.
+/// are folded, as boxes. A line between boxes stands for one tensor, and has its shape, or for several. Each
+/// location has a colour, which a frame of its own tells where there are two to eight.
 std::string dot(Graph& graph, const DotOptions& options);
 
 }  // namespace purine

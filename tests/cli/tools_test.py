@@ -158,8 +158,8 @@ class ToolsTest(CommandTest):
         self.assertTrue(root.text.startswith("digraph"))
 
     def test_graphviz_draws_the_graph(self):
-        for options, words in ((["--inference"], {"conv1", "relu", "pool1"}), (["--devices", "emu:0-1"], {"conv1"})):
-            text = self.purine("graph", "lenet", "--format", "svg", "--batch", "8", *options).output
+        for options, words in ((["--inference"], {"conv1", "relu", "pool1"}), (["--devices", "emu:0-1"], {"locations", "all_reduce"})):
+            text = self.purine("graph", "lenet", "--svg", "--batch", "8", *options).output
             root = xml.etree.ElementTree.fromstring(text)
             namespace = "{http://www.w3.org/2000/svg}"
             self.assertEqual(root.tag, namespace + "svg")
@@ -169,12 +169,22 @@ class ToolsTest(CommandTest):
             labels = " ".join(element.text or "" for element in root.iter(namespace + "text"))
             for word in words:
                 self.assertIn(word, labels)
+        self.assertEqual(self.purine("graph", "lenet", "--svg", "--inference").output,
+                         self.purine("graph", "lenet", "--format", "svg", "--inference").output)
         dot = self.purine("graph", "lenet", "--inference", "--format", "dot").output
         checked = subprocess.run(["dot", "-Tplain"], input=dot, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  check=True)
         self.assertEqual(checked.stderr, "")
         nodes = [line for line in checked.stdout.splitlines() if line.startswith("node ")]
         self.assertEqual(len(nodes), dot.count("[shape="))
+
+    def test_googlenet_over_devices_is_no_wider_than_can_be_read(self):
+        for scheme in ("hybrid", "pipeline"):
+            text = self.purine("graph", "googlenet", "--svg", "--batch", 8, "--devices", "emu:0-1", "--scheme", scheme).output
+            root = xml.etree.ElementTree.fromstring(text)
+            self.assertLess(float(root.get("width").removesuffix("pt")), 3000, scheme)
+            labels = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+            self.assertLessEqual({"locations", "0/emu:0", "0/emu:1"}, labels)
 
     def test_devices(self):
         report = self.purine("devices", "--json").json()

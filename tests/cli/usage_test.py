@@ -47,9 +47,9 @@ class UsageTest(CommandTest):
                          "[job] --set train.memory_limit=1e300: train.memory_limit must be 0 to 1000000000, got 1e+300")
         self.assertIn("--format", self.error_of("graph", "lenet", "--format", "pdf", status=2))
         self.assertEqual(self.error_of("graph", "lenet", "--vertices", 9, status=2),
-                         "[command] purine graph: --vertices is of drawings; hint: take --format svg or dot with it")
+                         "[command] purine graph: --vertices is of drawings; hint: take --svg or --format dot with it")
         self.assertEqual(self.error_of("graph", "lenet", "--json", "--format", "dot", status=2),
-                         "[command] purine graph: --format excludes --json; hint: see purine graph --help")
+                         "[command] purine graph: names its format twice; hint: give one of --format, --svg and --json")
         self.assertIn("--new-run", self.error_of("train", "job.toml", "--resume", "--new-run", status=2))
 
     def test_files_that_cannot_be_written_are_told_before_anything_runs(self):

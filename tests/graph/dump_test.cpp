@@ -78,7 +78,13 @@ TEST_F(DumpTest, JsonOfAnEmptyGraphIsValid) {
 TEST_F(DumpTest, DotShowsScopesAsClustersAndLocationsAsColours) {
   EXPECT_EQ(dot(graph_), R"(digraph purine {
   rankdir=TB;
+  newrank=true;
   node [fontname="Helvetica", style=filled];
+  subgraph "cluster_locations" {
+    label="locations";
+    "at 0/cpu:0" [shape=box, label="0/cpu:0", fillcolor="#cfe2f3"];
+    "at 1/cuda:0" [shape=box, label="1/cuda:0", fillcolor="#fce5cd"];
+  }
   t0 [shape=ellipse, label="image\nf32[8, 3]", fillcolor="#cfe2f3"];
   t7 [shape=ellipse, label="f32[8, 5]", fillcolor="#fce5cd"];
   t8 [shape=ellipse, label="f32[]", fillcolor="#fce5cd"];
