@@ -56,7 +56,7 @@ struct GraphRequest {
   std::string target;  ///< a job file or a model
   std::vector<train::JobSetting> settings;
   std::optional<GraphFormat> format;  ///< none: text
-  std::int64_t batch = 0;  ///< 0: the job's, or 1
+  std::int64_t batch = 0;             ///< 0: the job's, or 1
   bool inference = false;
   std::optional<std::int64_t> most_vertices;  ///< of a drawing; 0: all
   RunRequest run;

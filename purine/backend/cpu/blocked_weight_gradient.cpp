@@ -9,8 +9,9 @@
 namespace purine::cpu {
 namespace {
 
-/// Pixels of the output whose products are summed up at a time: those of a panel of the image's channels, with
-/// the block of rows that it meets, stay near a first-level cache, and sums are fetched for many of them.
+/// Pixels of the output whose products are summed up at a time: those of a panel of the image's channels,
+/// with the block of rows that it meets, stay near a first-level cache, and sums are fetched for many of
+/// them.
 constexpr std::int64_t block_pixels = 192;
 
 /// Copies few floats, a multiple of 16, without the call of a function.
