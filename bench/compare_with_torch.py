@@ -129,13 +129,17 @@ def main():
         arguments.configurations = "eager,channels_last" + ",compiled,compiled_channels_last" * (can_compile == "True")
         print(f"PyTorch {version}: {arguments.configurations}", flush=True)
     configurations = arguments.configurations.split(",")
+    models = arguments.models.split(",")
+    unknown = [name for name in models if name not in NETWORKS]
+    if unknown:
+        parser.error(f"there is no network {unknown[0]}; there are {', '.join(NETWORKS)}")
     measurements = []
     print(f"{'network':<12}{'batch':>6}{'purine/s':>11}{'torch/s':>11}{'ratio':>8}{'(range)':>16}"
           f"{'purine MiB':>12}{'torch MiB':>11}{'memory':>8}  PyTorch's configurations")
-    for name in arguments.models.split(","):
+    for name in models:
         batch = NETWORKS[name][0]
         # Small networks need more steps for times that mean something.
-        steps = arguments.steps * {28: 20, 32: 3}.get(NETWORKS[name][2], 1)
+        steps = arguments.steps * {28: 100, 32: 6}.get(NETWORKS[name][2], 1)
         worker = [sys.executable, os.path.abspath(__file__), "--torch-worker", name, "--steps", str(steps),
                   "--threads", str(arguments.threads)]
         trials = {}
