@@ -170,13 +170,7 @@ class BlockedCorrelation final : public Kernel {
       product.a = scratch + copied_;
       product.a_row = copied_row_;
     }
-    const std::int64_t first_tap = index_of(some, taps.first);
-    for (const Panels::Panel& panel : packed_.panels()) {
-      product.b = scratch + weights_ + packed_.place(panel, first_tap, channels.first);
-      product.c = result + panel.first;
-      product.columns = panel.columns;
-      multiply_panel(product, &ahead);
-    }
+    packed_.multiply(product, scratch + weights_, index_of(some, taps.first), channels.first, result, ahead);
   }
 
   /// Of each result, the source's pixels under some taps one after the other; outside of the image they are

@@ -15,8 +15,6 @@ struct PixelProduct {
   int weight = 0;  ///< which input
   int result = 0;  ///< which output
   bool adds = false;
-  std::int64_t source_channels = 0;
-  std::int64_t result_channels = 0;
   PackedWeights packed;
   std::int64_t place = 0;  ///< of the packed weights in the scratch memory
 };
@@ -33,7 +31,7 @@ class BlockedSiblings final : public Kernel {
     FloatArrays arrays;
     for (PixelProduct& product : products_) {
       product.place = arrays.add(product.packed.floats());
-      weights += product.source_channels * product.result_channels;
+      weights += product.packed.order().source_channels * product.packed.order().result_channels;
       square = std::max(square, product.packed.square_floats());
     }
     kept_bytes_ = arrays.bytes();
@@ -64,7 +62,7 @@ class BlockedSiblings final : public Kernel {
  private:
   void run_block(const KernelCall& call, std::int64_t first, std::int64_t end) const {
     if (summand_ >= 0 && call.inputs[static_cast<std::size_t>(summand_)] != call.outputs[0]) {
-      const std::int64_t channels = products_[0].result_channels;
+      const std::int64_t channels = products_[0].packed.order().result_channels;
       std::copy(call.input<float>(summand_) + first * channels, call.input<float>(summand_) + end * channels,
                 call.output<float>(0) + first * channels);
     }
@@ -80,25 +78,21 @@ class BlockedSiblings final : public Kernel {
                 bool brings) const {
     const auto* weights = reinterpret_cast<const float*>(call.scratch) + pixels.place;
     PanelProduct product;
-    product.a_row = pixels.source_channels;
+    product.a_row = pixels.packed.order().source_channels;
     product.a_depth = 1;
-    product.c_row = pixels.result_channels;
+    product.c_row = pixels.packed.order().result_channels;
     product.rows = end - first;
     product.add_to_c = pixels.adds;
     const std::int64_t next_rows = brings ? std::min(most_rows, pixels_ - end) : 0;
-    const std::int64_t steps = (pixels.source_channels + most_depth - 1) / most_depth;
+    const std::int64_t steps = (product.a_row + most_depth - 1) / most_depth;
     for (std::int64_t step = 0; step < steps; ++step) {
-      const auto [channel, channel_end] = range_of_part(pixels.source_channels, panel_quantum, step, steps);
+      const auto [channel, channel_end] = range_of_part(product.a_row, panel_quantum, step, steps);
       const float* source = call.input<float>(pixels.source) + channel;
-      product.a = source + first * pixels.source_channels;
+      product.a = source + first * product.a_row;
       product.depth = channel_end - channel;
-      ReadAhead ahead(source + end * pixels.source_channels, next_rows, product.depth, product.a_row);
-      for (const Panels::Panel& panel : pixels.packed.panels()) {
-        product.b = weights + pixels.packed.place(panel, 0, channel);
-        product.c = call.output<float>(pixels.result) + first * pixels.result_channels + panel.first;
-        product.columns = panel.columns;
-        multiply_panel(product, &ahead);
-      }
+      ReadAhead ahead(source + end * product.a_row, next_rows, product.depth, product.a_row);
+      pixels.packed.multiply(product, weights, 0, channel,
+                             call.output<float>(pixels.result) + first * product.c_row, ahead);
       product.add_to_c = true;
     }
   }
@@ -125,8 +119,7 @@ std::unique_ptr<Kernel> blocked_siblings(const Shape& image, const std::vector<s
   std::vector<PixelProduct> products;
   for (const std::int64_t result : results) {
     const int sibling = static_cast<int>(products.size());
-    products.push_back({0, sibling + 1, sibling, false, channels, result,
-                        PackedWeights({channels, result, 1, 1, channels})});
+    products.push_back({0, sibling + 1, sibling, false, PackedWeights({channels, result, 1, 1, channels})});
   }
   return std::make_unique<BlockedSiblings>(pixels_of(image), std::move(products), no_summand);
 }
@@ -138,7 +131,7 @@ std::unique_ptr<Kernel> blocked_siblings_gradient(const Shape& image,
   std::vector<PixelProduct> products;
   for (const std::int64_t result : results) {
     const int sibling = static_cast<int>(products.size());
-    products.push_back({sibling, count + sibling, 0, adds || sibling > 0, result, channels,
+    products.push_back({sibling, count + sibling, 0, adds || sibling > 0,
                         PackedWeights({result, channels, 1, channels, 1})});
   }
   return std::make_unique<BlockedSiblings>(pixels_of(image), std::move(products),

@@ -30,4 +30,14 @@ void PackedWeights::pack(const float* weight, float* square, float* to) const {
   }
 }
 
+void PackedWeights::multiply(PanelProduct product, const float* packed, std::int64_t tap,
+                             std::int64_t channel, float* results, ReadAhead& ahead) const {
+  for (const Panels::Panel& panel : panels_) {
+    product.b = packed + place(panel, tap, channel);
+    product.c = results + panel.first;
+    product.columns = panel.columns;
+    multiply_panel(product, &ahead);
+  }
+}
+
 }  // namespace purine::cpu

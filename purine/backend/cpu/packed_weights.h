@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "purine/backend/cpu/panel_product.h"
 #include "purine/backend/cpu/winograd_layout.h"
 
 namespace purine::cpu {
@@ -30,20 +31,25 @@ class PackedWeights {
  public:
   explicit PackedWeights(const WeightOrder& order) : order_(order), panels_(order.result_channels) {}
 
-  const Panels& panels() const { return panels_; }
+  const WeightOrder& order() const { return order_; }
   /// Of all packed weights: by panels of results, each [tap][channel][column].
   std::int64_t floats() const { return order_.taps * order_.source_channels * panels_.columns(); }
   /// Of the memory that packing needs besides.
   std::int64_t square_floats() const { return side * side * order_.taps; }
   void pack(const float* weight, float* square, float* to) const;
 
+  /// A product with the packed weights from the row of a tap and a channel on, in all channels of `results`:
+  /// of `product`, B, C and the columns are set here.
+  void multiply(PanelProduct product, const float* packed, std::int64_t tap, std::int64_t channel,
+                float* results, ReadAhead& ahead) const;
+
+ private:
   /// Of a panel, the place of the row of a tap and a channel.
   std::int64_t place(const Panels::Panel& panel, std::int64_t tap, std::int64_t channel) const {
     return panel.first * order_.taps * order_.source_channels +
            (tap * order_.source_channels + channel) * panel.columns;
   }
 
- private:
   static constexpr std::int64_t side = panel_quantum;
 
   WeightOrder order_;

@@ -10,7 +10,6 @@
 #include "purine/backend/cpu/blocked_convolution.h"
 #include "purine/backend/cpu/convolution_loops.h"
 #include "purine/backend/cpu/onednn.h"
-#include "purine/backend/cpu/panel_product.h"
 #include "purine/ops/convolution.h"
 
 namespace purine::cpu {
@@ -173,9 +172,10 @@ Sequence gradient_sequence(const Siblings& siblings, bool adds, int part) {
 
 /// True where our own blocks, which are faster, can compute siblings.
 bool in_blocks(const BindContext& context, const Shape& image, const std::vector<std::int64_t>& results) {
-  const auto whole = [](std::int64_t channels) { return channels % panel_quantum == 0; };
-  return context.input_layouts[0] == Layout::channels_last && whole(image[1]) &&
-         std::all_of(results.begin(), results.end(), whole);
+  return context.input_layouts[0] == Layout::channels_last &&
+         std::all_of(results.begin(), results.end(), [&](std::int64_t channels) {
+           return blocked_applies(image, {channels, image[1], 1, 1}, {});
+         });
 }
 
 template <typename MakeSequence>
