@@ -266,7 +266,7 @@ int bench(const BenchRequest& request, Launch& launch) {
   }
   Session session(*runtime, placed->running(), options);
   const train::SchedulingReport scheduling = train::report_scheduling(session, *runtime, loaded, build);
-  const double ready_seconds = std::chrono::duration<double>(Clock::now() - before).count();
+  const double ready_seconds = seconds_since(before);
   const TimedSteps timed = setup.devices().size() > 1
                                ? run_on_devices(session, request, runtime->transfer_meter())
                                : run_on_one_device(session, request, traced_to.has_value());
