@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "purine/net/transport/pace.h"
+
 namespace purine::sim {
 
 double Processor::seconds(const Cost& cost, DType dtype) const {
@@ -32,6 +34,7 @@ trace::NetworkSpeed network_speed(const Cluster& cluster) {
                            host.card.latency + cluster.network_switch.latency});
   }
   speed.switch_bytes_per_second = cluster.network_switch.bytes_per_second;
+  speed.chunk_bytes = static_cast<std::int64_t>(net::pace_of(speed.slowest_link()).chunk_bytes);
   return speed;
 }
 

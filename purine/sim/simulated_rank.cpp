@@ -8,22 +8,9 @@
 #include <utility>
 
 #include "purine/core/error.h"
-#include "purine/net/transport/pace.h"
 #include "purine/net/transport/words.h"
 
 namespace purine::sim {
-namespace {
-
-/// In bytes per second.
-double slowest_card(const Cluster& cluster) {
-  const auto slower = [](const Host& one, const Host& other) {
-    return one.card.bytes_per_second < other.card.bytes_per_second;
-  };
-  return std::min_element(cluster.hosts.begin(), cluster.hosts.end(), slower)->card.bytes_per_second;
-}
-
-}  // namespace
-
 SimulatedRank::Accelerator::Accelerator(VirtualTime& time, Location location, const Gpu& model,
                                         Activity& activity)
     : device(time, location, {model.memory_bytes, model.processor.start_seconds}, &activity),
@@ -43,9 +30,8 @@ SimulatedRank::SimulatedRank(const Shared& shared, std::int32_t rank)
       cpu_meter_(shared.time),
       transfers_(shared.network.messenger(rank), shared.time, net::TransferOptions{}) {
   shared_.network.listen(rank, *this, cpu_meter_, cores_);
-  const net::Pace pace = net::pace_of(slowest_card(shared_.cluster));
-  transfers_.set_chunk_bytes(pace.chunk_bytes);
-  shared_.network.messenger(rank).bound_unsent(pace.unsent_bytes);
+  transfers_.set_chunk_bytes(shared_.pace.chunk_bytes);
+  shared_.network.messenger(rank).bound_unsent(shared_.pace.unsent_bytes);
   FreezeOptions freeze;
   freeze.rank = rank;
   freeze.whole = &shared_.whole;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "purine/net/transport/pace.h"
 #include "purine/net/transport/transfers.h"
 #include "purine/program/program.h"
 #include "purine/runtime/dispatcher.h"
@@ -30,6 +31,7 @@ class SimulatedRank final : public Executor,
     const program::WholeGraph& whole;
     const Cluster& cluster;
     const SimulationOptions& options;
+    net::Pace pace;                       ///< by the slowest link, as ranks measure it when they start
     std::vector<SimulatedRank*>& active;  ///< ranks to which something happened
   };
 

@@ -129,9 +129,10 @@ class Run {
     const WallClock::time_point begin = WallClock::now();
     check_locations(graph, cluster);
     whole_.emplace(graph);
+    const net::Pace pace = net::pace_of(network_speed(cluster).slowest_link());
     for (std::int32_t rank = 0; rank < whole_->ranks(); ++rank) {
       ranks_.push_back(std::make_unique<SimulatedRank>(
-          SimulatedRank::Shared{time_, network_, *whole_, cluster, options_, active_}, rank));
+          SimulatedRank::Shared{time_, network_, *whole_, cluster, options_, pace, active_}, rank));
       tell("freezing", rank + 1, whole_->ranks());
     }
     finished_.resize(ranks_.size(), 0);

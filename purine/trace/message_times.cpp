@@ -6,8 +6,6 @@
 #include <queue>
 #include <utility>
 
-#include "purine/net/transport/transfers.h"
-
 namespace purine::trace {
 namespace {
 
@@ -17,9 +15,8 @@ std::int64_t nanoseconds(double seconds) {
 
 }  // namespace
 
-std::int64_t chunks_of(std::int64_t bytes) {
-  const auto chunk = static_cast<std::int64_t>(net::TransferOptions{}.chunk_bytes);
-  return (bytes + chunk - 1) / chunk;
+double NetworkSpeed::slowest_link() const {
+  return std::ranges::min(links, {}, &LinkSpeed::bytes_per_second).bytes_per_second;
 }
 
 MessageTimes::MessageTimes(const Timeline& timeline, const NetworkSpeed& network)
@@ -36,10 +33,11 @@ MessageTimes::MessageTimes(const Timeline& timeline, const NetworkSpeed& network
       if (!exchange || (exchange->sends && timeline.other_end(id))) continue;  // its receive stands for it
       const Ends ends = ends_of(id);
       if (ends.sender >= links || ends.receiver >= links) continue;
+      const std::int64_t chunks = network.chunks_of(exchange->bytes);
       const auto add = [&](std::size_t lane, double bytes_per_second, double message_seconds) {
         const auto bytes = static_cast<double>(exchange->bytes);
         const double for_bytes = bytes_per_second > 0 ? bytes / bytes_per_second : 0;
-        const double for_messages = static_cast<double>(chunks_of(exchange->bytes)) * message_seconds;
+        const double for_messages = static_cast<double>(chunks) * message_seconds;
         const std::int64_t end = trace.events[i].end - latency_of(ends);
         const std::int64_t needs = nanoseconds(for_bytes + for_messages);
         if (needs == 0) return;

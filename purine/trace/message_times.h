@@ -19,10 +19,13 @@ struct LinkSpeed {
 struct NetworkSpeed {
   std::vector<LinkSpeed> links;        ///< by rank
   double switch_bytes_per_second = 0;  ///< of all ranks together; 0: as much as their links give
-};
+  std::int64_t chunk_bytes = std::int64_t{256} << 10;  ///< of a chunk, which has the cost of a message
 
-/// The chunks that a message of so many bytes goes in, each of which has the cost of a message.
-std::int64_t chunks_of(std::int64_t bytes);
+  /// Bytes per second of the slowest link, of those there are.
+  double slowest_link() const;
+  /// The chunks that a message of so many bytes goes in.
+  std::int64_t chunks_of(std::int64_t bytes) const { return (bytes + chunk_bytes - 1) / chunk_bytes; }
+};
 
 /// What a stretch of a message's time consists of. Nanoseconds.
 struct MessageTime {

@@ -357,7 +357,7 @@ class Explainer {
         if (exchange && exchange->sends && trace.events[i].end > path_.begin &&
             trace.events[i].end <= path_.end) {
           bytes += static_cast<double>(exchange->bytes);
-          chunks += static_cast<double>(chunks_of(exchange->bytes));
+          chunks += static_cast<double>(options_.network.chunks_of(exchange->bytes));
         }
       }
     }
@@ -377,8 +377,7 @@ class Explainer {
   std::pair<std::string, std::string> transfer_parts_text(double bytes, double chunks) const {
     const std::string for_rate =
         "a larger batch gives each byte more to hide under; the scheme `hybrid` moves fewer of them for "
-        "layers "
-        "with many weights and few activations; else the network must be faster";
+        "layers with many weights and few activations; else the network must be faster";
     std::vector<PathShare> parts = explanation_.transfers;
     if (parts.empty()) return {"", for_rate};
     std::ranges::stable_sort(parts, std::greater(), &PathShare::share);
@@ -402,8 +401,7 @@ class Explainer {
 
   std::string part_text(std::string_view part, double bytes, double chunks) const {
     if (part == "rate") {
-      const double links =
-          std::ranges::min(options_.network.links, {}, &LinkSpeed::bytes_per_second).bytes_per_second;
+      const double links = options_.network.slowest_link();
       const double shared = options_.network.switch_bytes_per_second;
       return fmt::format("at the rate of the links, {:.3g} Gbit/s{}", 8e-9 * links,
                          shared > 0 ? fmt::format(", and of the switch, {:.3g} for all", 8e-9 * shared) : "");
