@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,16 +21,23 @@ using test::cpu;
 using test::make_runtime;
 using test::mix_at;
 
-TEST(RanksAgreementTest, DifferentGraphsAreRefusedWithTheFirstVertexThatDiffers) {
+/// What sessions over so many ranks say, by rank, of the graphs that `build(graph, rank)` makes.
+std::vector<std::string> session_errors(int ranks, const std::function<void(Graph&, int)>& build) {
   const Watchdog watchdog;
-  net::InProcessHub hub(3);
-  const auto errors = at_ranks(hub, 3, [&](Endpoint& endpoint) {
+  net::InProcessHub hub(ranks);
+  return at_ranks(hub, ranks, [&](Endpoint& endpoint) {
     const auto runtime = make_runtime(endpoint, 1);
     Graph graph;
-    build_exchange(graph, 3);
-    mix_at(graph, cpu(0), {}, {.salt = endpoint.rank() == 2 ? 7 : 8, .outputs = {3}});
-    for (int i = 0; i < endpoint.rank(); ++i) mix_at(graph, cpu(0), {}, {});
+    build(graph, endpoint.rank());
     const Session session(*runtime, graph);
+  });
+}
+
+TEST(RanksAgreementTest, DifferentGraphsAreRefusedWithTheFirstVertexThatDiffers) {
+  const auto errors = session_errors(3, [](Graph& graph, int rank) {
+    build_exchange(graph, 3);
+    mix_at(graph, cpu(0), {}, {.salt = rank == 2 ? 7 : 8, .outputs = {3}});
+    for (int i = 0; i < rank; ++i) mix_at(graph, cpu(0), {}, {});
   });
   for (const std::string& error : errors) {
     EXPECT_EQ(error,
@@ -39,14 +47,9 @@ TEST(RanksAgreementTest, DifferentGraphsAreRefusedWithTheFirstVertexThatDiffers)
 }
 
 TEST(RanksAgreementTest, AGraphThatEndsEarlierIsRefused) {
-  const Watchdog watchdog;
-  net::InProcessHub hub(2);
-  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    const auto runtime = make_runtime(endpoint, 1);
-    Graph graph;
+  const auto errors = session_errors(2, [](Graph& graph, int rank) {
     graph.input("x", {{2}, DType::i64});
-    if (endpoint.rank() == 1) graph.input("y", {{2}, DType::i64});
-    const Session session(*runtime, graph);
+    if (rank == 1) graph.input("y", {{2}, DType::i64});
   });
   for (const std::string& error : errors) {
     EXPECT_EQ(error,
@@ -56,13 +59,8 @@ TEST(RanksAgreementTest, AGraphThatEndsEarlierIsRefused) {
 }
 
 TEST(RanksAgreementTest, AnotherTypeOfATensorIsADifference) {
-  const Watchdog watchdog;
-  net::InProcessHub hub(2);
-  const auto errors = at_ranks(hub, 2, [&](Endpoint& endpoint) {
-    const auto runtime = make_runtime(endpoint, 1);
-    Graph graph;
-    graph.input("x", {{2}, endpoint.rank() == 0 ? DType::f32 : DType::f64});
-    const Session session(*runtime, graph);
+  const auto errors = session_errors(2, [](Graph& graph, int rank) {
+    graph.input("x", {{2}, rank == 0 ? DType::f32 : DType::f64});
   });
   EXPECT_EQ(
       errors[0],
